@@ -8,8 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Alignment, AlignmentContext, FromParent
-from zoo_alignment.masking import expand_mask, masked_softmax, valid_positions
+from zoo.plugin import Alignment, AlignmentContext, FromParent, full_precision
+from zoo_alignment.masking import expand_mask, masked_softmax, valid_positions, without_autocast
 
 
 class LocalP(Alignment):
@@ -23,7 +23,8 @@ class LocalP(Alignment):
 
     Paper: Luong et al. 2015, equations 9 and 10. As in the paper, the weights are not normalised
     after the Gaussian, so rows sum to less than 1. Masked keys are not counted in S and in
-    positions.
+    positions. Positions are computed in float32 or higher, also under autocast: half precision is
+    coarser than a position.
 
     Args:
         query_dim: width of the queries.
@@ -59,7 +60,9 @@ class LocalP(Alignment):
             raise ZooError(f"alignment '{self.name}' requires a context with the queries")
         mask = expand_mask(scores, mask)
         position, S = valid_positions(mask)
-        fraction = (self.W_p(context.query).tanh() @ self.v_p).sigmoid()  # [B, H, T]
+        with without_autocast(scores.device):
+            hidden = full_precision(self.W_p(context.query.to(self.v_p.dtype))).tanh()
+            fraction = (hidden @ full_precision(self.v_p)).sigmoid()  # [B, H, T]
         distance = position - S * fraction[..., None]  # [B, H, T, S]
-        gauss: Tensor = (-2 * (distance / self.D).square()).exp()
+        gauss = (-2 * (distance / self.D).square()).exp().to(scores.dtype)
         return masked_softmax(scores, mask & (distance.detach().abs() <= self.D)) * gauss

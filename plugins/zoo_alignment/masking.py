@@ -1,5 +1,7 @@
 """Masked operations shared by alignments."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -27,6 +29,11 @@ def valid_positions(mask: Tensor) -> tuple[Tensor, Tensor]:
     [..., T, 1]."""
     position = mask.long().cumsum(dim=-1) - 1
     return position, mask.sum(dim=-1, keepdim=True)
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Return a context without autocast; the meta device has none."""
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
 MIN_SCORE = -2.0

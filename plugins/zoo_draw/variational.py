@@ -19,7 +19,9 @@ class Variational(Objective):
             + (1 - x_{ip}) \log (1 - \sigma(c_{ip})) \big) + \sum_t \mathrm{KL}_{it} \Big]
 
     It bounds the negative log-likelihood in expectation if the model samples its latents, as it
-    does in training. N is the number of items with at least one valid position.
+    does in training. In evaluation `draw` uses the means of the latents, so the value is
+    deterministic, but not a bound; the program `draw-bound` estimates the bound. N is the number of
+    items with at least one valid position.
 
     Paper: Gregor et al. 2015, equations 9 to 12.
 

@@ -28,7 +28,8 @@ class LanguageModel(Model):
 
     .. math:: p(y) = \prod_t p(y_t \mid y_{<t})
 
-    Paper: Bengio et al. 2003, equation 1.
+    Paper: Bengio et al. 2003, equation 1. The start of a text is given: bos is not a target, also
+    where a block has several texts (``batch.block``).
 
     Args:
         embedding: token embedding.
@@ -58,6 +59,7 @@ class LanguageModel(Model):
         self.bos = bos
         self.eos = eos
         self.first_eos = eos if isinstance(eos, int) else eos[0]
+        self.is_bos_given = bos not in (None, self.first_eos)
         self.embedding = embedding.build()
         self.pad = self.embedding.validate_special_tokens(bos=bos, eos=eos)
         self.decoder = decoder.build(
@@ -69,6 +71,8 @@ class LanguageModel(Model):
         inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
         logits = self.decoder(inputs, empty_memory(self.embedding, inputs))
         mask, valid = self.embedding.mask(targets), batch.get("mask")
+        if self.is_bos_given:
+            mask = mask & (targets != self.bos)
         return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:

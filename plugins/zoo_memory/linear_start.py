@@ -44,12 +44,14 @@ class LinearStart(Alignment):
         linear = scores if mask is None else scores.masked_fill(~mask, 0.0)
         return torch.where(self.linear, linear, weights)
 
-    def observe_validation(self, *, is_best: bool) -> None:
-        """Set `linear` to False when the first phase has ended."""
+    def observe_validation(self, *, is_best: bool) -> bool:
+        """Set `linear` to False when the first phase has ended; return whether it changes."""
         if self.validations_left is None:
             ended = not is_best
         else:
             self.validations_left.sub_(1).clamp_(min=0)
-            ended = not self.validations_left
-        if ended:
+            ended = not bool(self.validations_left)
+        changed = ended and bool(self.linear)
+        if changed:
             self.linear.fill_(False)
+        return changed

@@ -140,10 +140,10 @@ class MemoryNetwork(Model):
         if isinstance(align, LinearStart):
             align.linear.fill_(False)
 
-    def observe_validation(self, *, is_best: bool) -> None:
+    def observe_validation(self, *, is_best: bool) -> bool:
         """Insert the softmax of the hops when the linear start has ended."""
-        if isinstance(self.attention.align, LinearStart):
-            self.attention.align.observe_validation(is_best=is_best)
+        align = self.attention.align
+        return isinstance(align, LinearStart) and align.observe_validation(is_best=is_best)
 
     def forward(self, batch: Batch) -> Outputs:
         story, question = validate_story(batch)

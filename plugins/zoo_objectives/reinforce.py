@@ -22,7 +22,8 @@ class Reinforce(Objective):
         b \leftarrow \gamma b + (1 - \gamma) \tfrac{1}{B} \textstyle\sum_i \ell_i
 
     The factor of log p is detached. N is the number of targets that are not masked, so with
-    lambda_r = 1 and lambda_e = 0 the expected gradient is that of the expected cross-entropy.
+    lambda_r = 1 and lambda_e = 0 the expected gradient is that of the expected cross-entropy. In
+    evaluation mode the loss is the cross-entropy given what the model samples or selects.
 
     Paper: Xu et al. 2015, equations 12 to 14. The baseline b is a moving average of the negative
     log-likelihood; it is updated in training mode only, after its use, so with gradient
@@ -72,14 +73,13 @@ class Reinforce(Objective):
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
         nll = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
         loss = nll
-        if outputs.samples is not None:
+        if self.training and outputs.samples is not None:
             logprob = outputs.samples.logprob.where(outputs.mask, 0.0)  # [B, T]
             entropy = outputs.samples.entropy.where(outputs.mask, 0.0).sum(dim=1)
             advantage = self._advantage(losses.detach().where(outputs.mask, 0.0), outputs.mask)
             reward = (advantage * logprob).sum(dim=1)
             loss = nll + self.lambda_r * reward - self.lambda_e * entropy
-            if self.training:
-                self._update_baseline(nll.detach(), outputs.mask.any(dim=1))
+            self._update_baseline(nll.detach(), outputs.mask.any(dim=1))
         return loss.sum() / outputs.mask.sum().clamp(min=1)
 
     def _advantage(self, losses: Tensor, mask: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Reinforce(Objective):
             rows = outputs.logits[item].double().log_softmax(dim=-1)
             losses = [-rows[t, outputs.targets[item, t]].item() for t in steps]
             total, count = total + sum(losses), count + len(steps)
-            if outputs.samples is None:
+            if outputs.samples is None or not self.training:
                 continue
             for index, t in enumerate(steps):
                 first = index if self.reward_to_go else 0

@@ -67,6 +67,9 @@ class Plateau(Schedule):
         if self._num_bad > self.patience:
             self._reduced, self._num_bad = max(self._reduced * self.gamma, self.floor), 0
 
+    def begin_phase(self) -> None:
+        self._best, self._num_bad = None, 0
+
     def state(self) -> Mapping[str, Any]:
         return {"best": self._best, "reduced": self._reduced, "num_bad": self._num_bad}
 

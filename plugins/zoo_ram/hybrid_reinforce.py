@@ -24,7 +24,8 @@ class HybridReinforce(Objective):
     No gradient flows through the factor of log pi, so the gradient is an unbiased estimate of that
     of the expected reward; a baseline b computed before the location is sampled adds no bias. N is
     the number of items with at least one valid position; an item with several targets is
-    rewarded if all valid ones are correct.
+    rewarded if all valid ones are correct. In evaluation mode the loss is the mean of l_i, the
+    cross-entropy of an item.
 
     Paper: Mnih et al. 2014, section 3.1.
 
@@ -57,14 +58,19 @@ class HybridReinforce(Objective):
         logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
-        nll = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
+        loss = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
+        if self.training:
+            loss = loss + self._policy_loss(logits, targets, outputs)
+        valid_items = outputs.mask.any(dim=1)
+        return loss.where(valid_items, 0.0).sum() / valid_items.sum().clamp(min=1)
+
+    def _policy_loss(self, logits: Tensor, targets: Tensor, outputs: Outputs) -> Tensor:
+        """Return the terms [B] that train policy and baseline."""
         correct = (logits.argmax(dim=-1) == targets) | ~outputs.mask
         reward = correct.all(dim=1, keepdim=True).to(logits)  # [B, 1]
         error = reward - outputs.get_extra("baselines", self.name)  # [B, G]
         policy = (error.detach() * outputs.get_extra("logprob", self.name)).sum(dim=1)
-        loss = nll - self.lambda_r * policy + self.lambda_b * error.square().sum(dim=1)
-        valid_items = outputs.mask.any(dim=1)
-        return loss.where(valid_items, 0.0).sum() / valid_items.sum().clamp(min=1)
+        return self.lambda_b * error.square().sum(dim=1) - self.lambda_r * policy
 
     def weight(self, outputs: Outputs) -> Tensor:
         return outputs.mask.any(dim=1).sum()
@@ -84,6 +90,8 @@ class HybridReinforce(Objective):
                 total -= p[target].log().item()
                 if any(q > p[target] for q in p):
                     reward = 0.0
+            if not self.training:
+                continue
             for logprob, b in zip(logprobs[item].tolist(), baselines[item].tolist(), strict=True):
                 total -= self.lambda_r * (reward - b) * logprob
                 total += self.lambda_b * (reward - b) ** 2

@@ -64,6 +64,7 @@ class TransformerEncoder(Encoder):
         super().__init__()
         dim = input_dim if dim is None else dim
         self.input_dim, self.layers, self.share_layers = input_dim, layers, share_layers
+        self.residual_repeats = layers if share_layers else 1
         self.output_dim = self.summary_dim = dim
         self.carry = {}
         norms = norm.build() if norm else Norm()

@@ -104,13 +104,12 @@ def test_blocks_are_consecutive_tokens_of_all_texts(evaluation):
     batching = Batching(items=3, block=16)
     batches = text_batches(TEXTS, batching, spec=LANGUAGE_MODEL, evaluation=evaluation)
     stream = [token for text in TEXTS["target"] for token in (1, *_ids(text), 2)]
-    model = zoo.compose(LANGUAGE_MODEL)
     predicted = []
     for update in batches.epoch(0):
         (batch,) = update.batches
-        mask = model(batch).mask
+        mask = batch.get("mask", torch.ones_like(batch["target"], dtype=torch.bool))
         for row, valid in zip(batch["target"], mask, strict=True):
-            tokens = row[: int(valid.sum()) + 1].tolist()
+            tokens = row[valid].tolist()
             places = [
                 start
                 for start in range(len(stream))
@@ -129,6 +128,27 @@ def test_an_empty_text_in_blocks_has_its_start_and_end():
     batches = text_batches(texts, Batching(items=1, block=16), spec=LANGUAGE_MODEL, evaluation=True)
     ((batch,),) = (update.batches for update in batches.epoch(0))
     assert batch["target"].tolist() == [[1, 3, 4, 2, 1, 2, 1, 5, 2]]
+
+
+@pytest.mark.parametrize("evaluation", [False, True])
+@pytest.mark.parametrize(("bos", "eos"), [(1, 2), (2, 2), (None, 2), (2, [1, 2])])
+def test_the_start_of_a_text_is_not_a_target_of_blocks(bos, eos, evaluation):
+    spec = {**LANGUAGE_MODEL, "model": {**LANGUAGE_MODEL["model"], "bos": bos, "eos": eos}}
+    batching = Batching(items=3, block=7, shuffle=False)
+    model, end = zoo.compose(spec), eos if isinstance(eos, int) else eos[0]
+    batches = text_batches(TEXTS, batching, model=model, evaluation=evaluation)
+    targets = []
+    for update in batches.epoch(0):
+        outputs = model(update.batches[0])
+        targets += outputs.targets[outputs.mask].tolist()
+    expected = [token for text in TEXTS["target"] for token in (*_ids(text), end)]
+    if bos is None:
+        expected = expected[1:]  # nothing before the first token
+    if evaluation:
+        assert targets == expected
+    else:
+        assert str(targets)[1:-1] in str(expected)
+        assert len(expected) - len(targets) < 2 * 7
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -204,11 +204,11 @@ def parallel_columns(count, seed=0):
     }
 
 
-def text_batches(columns, batching=None, *, spec=SEQ2SEQ, seed=0, **options):
+def text_batches(columns, batching=None, *, spec=SEQ2SEQ, model=None, seed=0, **options):
     """Open the batches of columns of texts for a model."""
     fields = {key: Field("text") for key in columns}
     dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
-    model = compose(spec["name"])
+    model = model or compose(spec["name"])
     schema = model.batch_schema()
     preprocessors = {key: Digits(schema=schema[key]) for key in columns if key in schema}
     return open_batches(

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterable
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,25 @@ import torch
 
 import zoo
 from zoo.artifact.checkpoint import open_tensors
+from zoo.training.callback import Callback
 
 ROOT = Path(__file__).parents[2]
 LETTERS = "abcdefgh"
 
 
-def write_files(folder: Path) -> Path:
-    """Write a tokenizer, training and validation texts: letters and their reversal."""
+def write_tokenizer(path: Path, words: Iterable[str]) -> None:
+    """Write a tokenizer of words between spaces."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    words = ["<pad>", "<bos>", "<eos>", "<unk>", *LETTERS]
-    vocabulary = {word: index for index, word in enumerate(words)}
+    vocabulary = {w: index for index, w in enumerate(["<pad>", "<bos>", "<eos>", "<unk>", *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.save(str(folder / "words.json"))
+    tokenizer.save(str(path))
+
+
+def write_files(folder: Path) -> Path:
+    """Write a tokenizer, training and validation texts: letters and their reversal."""
+    write_tokenizer(folder / "words.json", LETTERS)
     rng = random.Random(0)
     for split, count in (("train", 60), ("validation", 10)):
         rows = [[rng.choice(LETTERS) for _ in range(rng.randint(2, 6))] for _ in range(count)]
@@ -63,6 +69,53 @@ def make_spec(folder: Path, **train: Any) -> dict[str, Any]:
             **train,
         },
     }
+
+
+def make_story_spec(folder: Path, *, linear_start: bool | int, **train: Any) -> dict[str, Any]:
+    """Write stories, and return a spec that trains a memory network to answer questions."""
+    write_tokenizer(folder / "story-words.json", [*LETTERS, "at", "where"])
+    rng = random.Random(0)
+    for split, count in (("train", 32), ("validation", 12)):
+        lines = []
+        for _ in range(count):
+            places = {who: rng.choice(LETTERS[4:]) for who in rng.sample(LETTERS[:4], 2)}
+            lines += [f"{i} {who} at {places[who]}" for i, who in enumerate(places, 1)]
+            who = rng.choice(list(places))
+            lines.append(f"3 where {who}\t{places[who]}\t1")
+        (folder / f"{split}.stories").write_text("".join(f"{line}\n" for line in lines))
+    text = {"type": "text", "tokenizer": str(folder / "story-words.json")}
+    data = {
+        key: {"type": "stories", "files": str(folder / f"{split}.stories"), "target": "text"}
+        for key, split in (("data", "train"), ("validation", "validation"))
+    }
+    return {
+        "zoo": 1,
+        "name": "tiny-stories",
+        "extends": "memory-network-tiny",
+        "model": {"linear_start": linear_start},
+        "preprocessing": {
+            "story": {**text, "type": "text-list"},
+            "question": text,
+            "target": text,
+        },
+        "train": {
+            **data,
+            "optimiser": {"type": "adam", "lr": 0.01},
+            "batch": {"items": 8},
+            "steps": 6,
+            **train,
+        },
+    }
+
+
+class Messages(Callback):
+    """Collects the messages of a run in `texts`."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def on_message(self, text: str) -> None:
+        self.texts.append(text)
 
 
 def set_dropout(spec: dict[str, Any], probability: float) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The section `init`: roles of parameters, and when an initialiser is called."""
 
+from collections import Counter
+
 import jsonschema
 import pytest
 import torch
@@ -313,3 +315,28 @@ def test_parts_with_their_own_initial_values_keep_them(spec, overrides, kept):
     assert [name for name, role in roles.items() if role == "special"] == kept
     for name in kept:
         assert torch.equal(state[name], default[name])
+
+
+@pytest.mark.parametrize(
+    ("spec", "overrides"),
+    [
+        ("gpt2-tiny", []),
+        ("transformer-tiny", []),
+        ("vit-tiny", []),
+        ("bert-tiny", ["model.encoder.share_layers=true", "model.encoder.layers=5"]),
+    ],
+)
+def test_the_residual_connections_of_a_stack_are_the_calls_of_its_layers(spec, overrides):
+    model = zoo.compose(spec, overrides=overrides)
+    calls, counts = Counter(), {}
+    for weight in find_weights(model):
+        if weight.num_residual:
+            layer = weight.name.rpartition(".")[0]
+            stack = layer.partition(".")[0]
+            counts.setdefault(stack, set()).add(weight.num_residual)
+            if weight.name.endswith("weight"):
+                module = model.get_submodule(layer)
+                module.register_forward_hook(lambda *_, stack=stack: calls.update([stack]))
+    model(model.example(2, 4, torch.Generator().manual_seed(0)))
+    assert calls
+    assert counts == {stack: {count} for stack, count in calls.items()}

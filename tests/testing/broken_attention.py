@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from zoo import Outputs
@@ -196,6 +197,18 @@ class CountsPaddedSamples(Reinforce):
         return loss if outputs.samples is None else loss + outputs.samples.logprob.mean()
 
 
+class CoarsePositions(LocalM):
+    """Computes positions in the dtype of a matrix product, as autocast returns it."""
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
+    ) -> Tensor:
+        weights = super().forward(scores, mask, context)
+        unit = (torch.ones(1, 1).to(scores) @ torch.ones(1, 1).to(scores)).dtype
+        position = torch.arange(scores.shape[-1]).to(unit).to(scores)
+        return weights * (position == torch.arange(scores.shape[-1]))
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("masked-attention", StateLeaksMasked, StatefulScorer),
@@ -207,6 +220,7 @@ BROKEN = [
     ("pair-form", PositionalScoresPairs, LocationWindow),
     ("valid-weights", RowSumsAboveOne, UnnormalizedAlignment),
     ("stepwise-queries", IgnoresStepIndex, LocalM),
+    ("exact-positions", CoarsePositions, LocalM),
     ("stepwise-queries", HiddenState, ExpectedMonotonic),
     ("masked-keys", StopsAtMaskedKey, ExpectedMonotonic),
     ("masked-attention", StopsAtMaskedKey, ExpectedMonotonic),

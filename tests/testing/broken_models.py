@@ -90,6 +90,23 @@ class NanLogits(Seq2Seq):
         return Outputs(outputs.logits * float("nan"), outputs.targets, outputs.mask)
 
 
+class CountsCalls(Seq2Seq):
+    calls = 0
+
+    def forward(self, batch: Batch) -> Outputs:
+        self.calls += self.training
+        outputs = super().forward(batch)
+        return Outputs(outputs.logits + self.calls, outputs.targets, outputs.mask)
+
+
+class ChangesWithoutNotice(Seq2Seq):
+    def observe_validation(self, *, is_best: bool) -> bool:
+        with torch.no_grad():
+            for parameter in self.decoder.parameters():
+                parameter.mul_(2.0)
+        return False
+
+
 class UnsavedWeight(Seq2Seq):
     def __init__(
         self,
@@ -173,6 +190,8 @@ BROKEN = [
     ("declared-direction", WrongDirection, Accuracy),
     ("runs-example", NanLogits, Seq2Seq),
     ("save-load", UnsavedWeight, Seq2Seq),
+    ("restored-state", CountsCalls, Seq2Seq),
+    ("declared-phases", ChangesWithoutNotice, Seq2Seq),
     ("parameter-gradients", UnusedParameter, Seq2Seq),
     ("compiles", GraphBreak, Seq2Seq),
     ("matches-gpu", DiffersOnGpu, Seq2Seq),

@@ -86,6 +86,21 @@ class StateWithObjects(TinyOptimiser):
         return _ObjectInState([weight.tensor for weight in weights], lr=self.lr)
 
 
+class _CountsInGroups(torch.optim.SGD):
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            group["count"] = group.get("count", 0) + 1
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.sub_(group["lr"] / group["count"] * parameter.grad)
+
+
+class StateInGroups(TinyOptimiser):
+    def build(self, weights: Sequence[Weight]) -> torch.optim.Optimizer:
+        return _CountsInGroups([weight.tensor for weight in weights], lr=self.lr)
+
+
 class NegativeFactor(TinySchedule):
     def factor(self, step: int) -> float:
         return 1 - step / 50
@@ -112,6 +127,11 @@ class LosesState(Plateau):
         pass
 
 
+class RemembersInfinity(Plateau):
+    def observe(self, value: float) -> None:
+        self._best = value if self._best is None else min(self._best, value)
+
+
 class LosesCount(Plateau):
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore({**state, "num_bad": 0})
@@ -131,6 +151,23 @@ class LossOverPadding(TinyObjective):
         return total / outputs.mask.numel()
 
 
+class BaselineOutsideBuffers(TinyObjective):
+    baseline = 0.0
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        loss = super().forward(outputs)
+        self.baseline = 0.9 * self.baseline + 0.1 * loss.item()
+        return loss - self.baseline
+
+
+class SurrogateInEvaluation(TinyObjective):
+    def forward(self, outputs: Outputs) -> Tensor:
+        loss = super().forward(outputs)
+        if outputs.samples is None:
+            return loss
+        return loss + loss.detach() * outputs.samples.logprob.where(outputs.mask, 0.0).sum()
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("decreasing-loss", Ascent, TinyOptimiser),
@@ -140,11 +177,15 @@ BROKEN = [
     ("learning-rate", IgnoresGroupRate, TinyOptimiser),
     ("restored-state", StateNotSaved, TinyOptimiser),
     ("restored-state", StateWithObjects, TinyOptimiser),
+    ("restored-state", StateInGroups, TinyOptimiser),
     ("valid-factors", NegativeFactor, TinySchedule),
     ("repeatable-factors", CountsCalls, TinySchedule),
     ("repeatable-factors", RandomFactor, TinySchedule),
     ("restored-state", LosesState, Plateau),
     ("restored-state", LosesCount, Plateau),
+    ("restored-state", RemembersInfinity, Plateau),
     ("merged-batches", WeightOfItems, TinyObjective),
     ("merged-batches", LossOverPadding, TinyObjective),
+    ("restored-state", BaselineOutsideBuffers, TinyObjective),
+    ("evaluation-loss", SurrogateInEvaluation, TinyObjective),
 ]

@@ -5,6 +5,7 @@ import torch
 
 import zoo
 from zoo import ZooError
+from zoo_objectives.reinforce import Reinforce
 
 SPEC = "transformer-tiny"
 
@@ -36,6 +37,23 @@ def test_model_and_optimiser_continue_bit_for_bit(tmp_path, kind):
     for name, parameter in model.named_parameters():
         assert torch.equal(other.get_parameter(name), parameter)
     assert isinstance(zoo.load(path / "model.safetensors"), zoo.Model)
+
+
+def test_the_state_of_the_objective_is_restored(tmp_path):
+    model, objective = zoo.compose(SPEC), Reinforce()
+    objective.baseline.fill_(3.0)
+    optimiser = torch.optim.SGD(model.parameters())
+    path = zoo.save_checkpoint(tmp_path, model, optimiser, step=1, objective=objective)
+    restored = Reinforce()
+    zoo.load_checkpoint(path, model, optimiser, objective=restored)
+    assert restored.baseline == 3.0
+
+
+def test_a_checkpoint_without_an_objective_is_loaded(tmp_path):
+    model, objective = zoo.compose(SPEC), Reinforce()
+    optimiser = torch.optim.SGD(model.parameters())
+    path = zoo.save_checkpoint(tmp_path, model, optimiser, step=1)
+    assert zoo.load_checkpoint(path, model, optimiser, objective=objective) == {"step": 1}
 
 
 def test_another_model_is_rejected(tmp_path):

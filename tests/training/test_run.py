@@ -7,6 +7,7 @@ import time
 import pytest
 import torch
 from training_kit import (
+    Messages,
     assert_equal_weights,
     make_spec,
     read_log,
@@ -196,6 +197,18 @@ def test_a_spec_without_training_is_rejected(files, tmp_path):
     del spec["train"]
     with pytest.raises(ZooError, match="has no section 'train'"):
         zoo.train(spec, output=tmp_path)
+
+
+@pytest.mark.parametrize("average", ["last", "best"])
+@pytest.mark.parametrize(("every", "found"), [(6, 1), (3, 2), (2, 3)])
+def test_an_average_of_fewer_checkpoints_is_reported(files, tmp_path, average, every, found):
+    messages = Messages()
+    spec = make_spec(files, steps=6, average={average: 3}, evaluate={"every": every})
+    result = zoo.train(spec, output=tmp_path, device="cpu", callbacks=[messages])
+    assert len(result.checkpoints) == found
+    assert read_header(result.path).provenance["train"]["checkpoints"] == result.checkpoints
+    expected = f"train.average asks for 3 checkpoints, but the run has {found}; "
+    assert [text.startswith(expected) for text in messages.texts] == [True] * (found < 3)
 
 
 def test_averages_of_the_last_checkpoints(files, tmp_path):

@@ -46,6 +46,32 @@ def test_patience_counts_evaluations_in_which_no_value_reaches_its_best():
     assert state.records == {"loss": 0.9, "accuracy": 0.5}
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_that_is_not_finite_is_never_the_best(value):
+    state = RunState()
+    assert observe(state, LOSS, (value, 0.5), (3.0, 0.5), (value, 0.5)) == [False, True, False]
+    assert (state.best["step"], state.stale) == (2, 1)
+    assert state.best_steps(9, LOSS) == [2]
+    assert state.values == {"accuracy": 0.5}
+    json.dumps(state.as_json(), allow_nan=False)
+
+
+def test_one_of_two_values_that_is_not_finite_is_not_the_best():
+    state, nan = RunState(), float("nan")
+    assert observe(state, BOTH, (2.0, nan), (nan, 0.5), (2.0, 0.5)) == [False, False, True]
+    assert state.best["monitored"] == {"loss": 2.0, "accuracy": 0.5}
+
+
+def test_evaluations_of_a_new_phase_are_compared_among_themselves():
+    state = RunState()
+    observe(state, LOSS, (1.0, 0.5), (1.5, 0.5))
+    state.begin_phase()
+    assert (state.stale, state.best["step"]) == (0, 1)
+    assert observe(state, LOSS, (2.0, 0.5), (1.8, 0.5), (1.9, 0.5)) == [True, True, False]
+    assert (state.stale, state.best["step"]) == (1, 4)
+    assert state.best_steps(9, LOSS) == [4, 5, 3]
+
+
 def test_the_best_step_is_first_even_if_another_has_a_lower_loss():
     state = RunState()
     observe(state, BOTH, (1.0, 0.9), (0.9, 0.5), (0.8, 0.5))

@@ -92,6 +92,17 @@ class Batches:
     def skipped(self) -> dict[str, int]:
         return dict(self._skipped.counts)
 
+    def skipped_state(self) -> dict[str, Any]:
+        """Return the examples that were left out so far as JSON values."""
+        return {"counts": self.skipped, "seen": sorted(self._skipped.seen)}
+
+    def restore_skipped(self, state: Mapping[str, Any]) -> None:
+        """Add what `skipped_state` returned to what was left out when the data was opened."""
+        counts = self._skipped.counts
+        for reason, count in state.get("counts", {}).items():
+            counts[reason] = max(count, counts.get(reason, 0))
+        self._skipped.seen.update(state.get("seen", ()))
+
     def updates(self, epoch: int) -> int:
         """Return the number of updates of an epoch."""
         items = self._batching.items

@@ -7,7 +7,7 @@ the embedding, and it is always at the end of a dimension.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch.nn.functional as F
@@ -35,10 +35,16 @@ def pad_arrays(arrays: Sequence[Array], pad: float) -> Array:
     return padded
 
 
+class Tokens(Protocol):
+    """A flat sequence of IDs: an array, or texts that are read as one."""
+
+    def __getitem__(self, positions: NDArray[np.int64], /) -> NDArray[Any]: ...
+
+
 def pad_ranges(
-    tokens: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[np.int64], pad: float
+    tokens: Tokens, starts: NDArray[np.int64], ends: NDArray[np.int64], pad: float
 ) -> Padded:
-    """Return the IDs from starts[i] to ends[i] of a flat array, padded to the longest range."""
+    """Return the IDs from starts[i] to ends[i] of a flat sequence, padded to the longest range."""
     lengths = ends - starts
     longest = int(lengths.max(initial=0))
     padded = np.full((len(starts), longest), pad, dtype=np.int64)

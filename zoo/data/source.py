@@ -17,6 +17,7 @@ from zoo.data.order import Indices, block_layout
 from zoo.data.padding import MASK, length_mask, mask_dim
 from zoo.data.reader import ExampleReader
 from zoo.data.special_tokens import count_special_tokens
+from zoo.data.token_stream import TokenStream
 from zoo.data.token_table import EncodedExamples
 from zoo.errors import DataError, ZooError
 from zoo.interfaces import Array, Arrays
@@ -140,11 +141,11 @@ class BlockSource(BatchSource):
         self, reader: ExampleReader, encoded: EncodedExamples, key: str, block: int
     ) -> None:
         self.reader, self.encoded, self.key, self.block = reader, encoded, key, block
-        self.table = encoded.tables[key]
+        self.stream = TokenStream(encoded.tables[key], reader.schema[key])
 
     def _layout(self, epoch: int) -> tuple[int, int]:
         return block_layout(
-            len(self.table.tokens),
+            len(self.stream),
             self.block,
             seed=self.reader.seed,
             epoch=epoch,
@@ -160,16 +161,17 @@ class BlockSource(BatchSource):
     def collate(self, rows: Indices, epoch: int) -> Collated:
         starts = self._layout(epoch)[0] + rows * self.block
         pad = self.reader.schema[self.key].pad
-        ids, lengths = self.table.pad_blocks(starts, self.block + 1, pad)
+        ids, lengths = self.stream.pad_blocks(starts, self.block + 1, pad)
         batch = {self.key: torch.from_numpy(ids)}
         if mask_dim(self.reader.schema) is not None and len(set(lengths.tolist())) > 1:
             batch[MASK] = torch.from_numpy(length_mask(lengths, ids.shape[1]))
-        texts = np.searchsorted(self.table.offsets, starts, side="right") - 1
-        return Collated(batch, self.encoded.rows[texts].tolist(), [])
+        texts = self.encoded.rows[self.stream.texts(starts)]
+        return Collated(batch, texts.tolist(), [])
 
     def example(self, row: int, epoch: int) -> ExampleArrays:
         start = self._layout(epoch)[0] + row * self.block
-        return {self.key: self.table.tokens[start : start + self.block + 1].astype(np.int64)}
+        positions = np.arange(start, min(start + self.block + 1, len(self.stream)))
+        return {self.key: self.stream[positions].astype(np.int64)}
 
     def stack(self, examples: Sequence[ExampleArrays]) -> dict[str, Tensor]:
         batch = super().stack(examples)

@@ -46,11 +46,6 @@ class TokenTable:
             return pad_ranges(self.tokens, starts, ends, pad)
         return pad_text_ranges(self.tokens, starts, ends, self.widths[rows], pad)
 
-    def pad_blocks(self, starts: Indices, size: int, pad: float) -> Padded:
-        """Return blocks of consecutive IDs of the whole table, padded."""
-        ends = np.minimum(starts + size, len(self.tokens))
-        return pad_ranges(self.tokens, starts, ends, pad)
-
 
 @dataclass(frozen=True)
 class EncodedExamples:

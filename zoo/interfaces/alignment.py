@@ -20,7 +20,8 @@ class Alignment(Component, nn.Module, ABC):
         weights are not negative; a masked key gets weight 0 and does not affect other weights;
         rows sum to 1 (at most 1 if not `normalised`, any value if not `bounded`); fully masked
         rows are zero, not NaN; processing queries one at a time gives the same weights as in
-        parallel, except for sequential alignments.
+        parallel, except for sequential alignments; autocast does not change the weights of
+        thousands of keys.
     """
 
     kind: ClassVar[str] = "alignment"

@@ -31,7 +31,8 @@ class Weight:
         role: the role of the parameter.
         kind: the kind of the innermost component that contains it.
         num_residual: the number of residual connections in the stack, if the layer's output is
-            added to the residual stream; otherwise 0.
+            added to the residual stream; otherwise 0. A shared layer counts as often as it is
+            applied.
         padding: the row of an embedding that is 0, if it has one.
     """
 
@@ -49,7 +50,8 @@ class Initialiser(Component, ABC):
     The section ``init`` of a spec names an initialiser. `zoo.compose` calls it for each parameter
     once, after the model is built; it is not used when a model is loaded. A module declares the
     roles of its parameters in ``weight_roles`` and the layers whose outputs are added to the
-    residual stream in ``residual_layers``.
+    residual stream in ``residual_layers``; a module that applies its layers several times declares
+    how often in ``residual_repeats``.
 
     Laws:
         a seed always gives the same values; all values of a weight with an `initial_std` are

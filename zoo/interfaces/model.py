@@ -53,10 +53,12 @@ class Model(Component, nn.Module, ABC):
     so that `zoo.generate` and ``zoo generate`` can build the batch and cut the outputs.
 
     Laws:
-        saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
-        compiles without graph breaks; every parameter gets a gradient; `zoo.generate` returns the
-        tokens of `generate`; the outputs contain what `output_schema` declares; a batch that does
-        not fit `batch_schema` raises ZooError; padding does not change the outputs.
+        saving and loading is bit-exact; state that changes in training is in parameters and
+        persistent buffers, so that checkpoints contain it; CPU and GPU agree within tolerance; the
+        forward pass compiles without graph breaks; every parameter gets a gradient; `zoo.generate`
+        returns the tokens of `generate`; the outputs contain what `output_schema` declares; a batch
+        that does not fit `batch_schema` raises ZooError; padding does not change the outputs;
+        `observe_validation` returns whether it changes the outputs.
 
     Attributes:
         bos: the start token, which `zoo.generate` adds to prompts; None if there is none.
@@ -194,12 +196,19 @@ class Model(Component, nn.Module, ABC):
         """Return what the outputs contain; by default None: not declared, so not checked."""
         return None
 
-    def observe_validation(self, *, is_best: bool) -> None:
+    def observe_validation(self, *, is_best: bool) -> bool:
         """Called by ``zoo.train`` after each evaluation, for models that change while they train.
+
+        The checkpoint of the evaluation is saved before, so it has the model that was evaluated.
 
         Args:
             is_best: whether the monitored result is the best so far.
+
+        Returns:
+            Whether the model has changed, so that a new phase of the training begins: later
+            evaluations are not compared with earlier ones.
         """
+        return False
 
     def get_embedding(self, side: str) -> Embedding:
         """Return the embedding of the "source" or the "target"."""

@@ -16,12 +16,19 @@ from zoo.interfaces.data import Outputs, Samples
 
 
 class Objective(Component, nn.Module, ABC):
-    """Computes the training loss from a model's outputs.
+    """Computes the training loss from a model's outputs, and the loss of evaluations.
+
+    In evaluation mode the loss is what ``monitor: loss``, early stopping and schedules use: a
+    negative log-likelihood, or another value of which lower is better, that the docstring names.
+    It has no terms that only serve the gradient, such as the reward and baseline of REINFORCE.
 
     Laws:
-        `forward` equals `reference` on small examples; masked targets have no effect; outputs that
-        have exactly what `required_outputs` declares are sufficient and necessary; the loss of a
-        batch is the mean of the losses of its parts, weighted by `weight`.
+        `forward` equals `reference` on small examples, in training and in evaluation; in evaluation
+        the loss is not negative, is lower for correct than for incorrect predictions, and depends
+        neither on log-probabilities of samples nor on previous calls; masked targets have no
+        effect; outputs that have exactly what `required_outputs` declares are sufficient and
+        necessary; the loss of a batch is the mean of the losses of its parts, weighted by `weight`;
+        state that changes in training is in persistent buffers, so that checkpoints contain it.
 
     Attributes:
         mergeable: whether `weight` is defined for all outputs, so that a batch can be split over
@@ -81,7 +88,7 @@ class Objective(Component, nn.Module, ABC):
 
     @abstractmethod
     def reference(self, outputs: Outputs) -> float:
-        """Compute the same loss with a direct implementation, for comparison."""
+        """Compute the loss of the current mode with a direct implementation, for comparison."""
 
 
 def _example_outputs(seed: int, with_samples: bool) -> Outputs:

@@ -18,8 +18,8 @@ class Optimiser(Component, ABC):
     Laws:
         a step decreases the loss of a quadratic function; each weight is updated if it has a
         gradient, and does not change without one; the learning rate of the groups is `lr`, and
-        with a learning rate of 0 no weight changes; an optimiser restored from its state, tensors
-        and JSON values, continues with the same steps.
+        with a learning rate of 0 no weight changes; an optimiser restored from the state of its
+        parameters, tensors and JSON values, continues with the same steps.
 
     Attributes:
         lr: the learning rate, which a schedule multiplies.

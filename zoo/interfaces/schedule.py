@@ -29,7 +29,14 @@ class Schedule(Component, ABC):
     def observe(self, value: float) -> None:
         """Take the result of an evaluation, lower is better; for schedules that depend on it.
 
-        Called before the next `factor`. A value of which higher is better is passed negated.
+        Called before the next `factor`. A value of which higher is better is passed negated, and
+        one that is not a finite number as infinity, which is never an improvement.
+        """
+
+    def begin_phase(self) -> None:
+        """Forget the results of evaluations: the model has changed, and they are not comparable.
+
+        The factor of the learning rate does not change.
         """
 
     def state(self) -> Mapping[str, Any]:

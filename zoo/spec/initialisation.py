@@ -43,7 +43,9 @@ def find_weights(model: nn.Module) -> Iterator[Weight]:
     modules = dict(model.named_modules(remove_duplicate=False))
     declared = _declared_roles(modules)
     stacks = _residual_stacks(modules)
-    sizes = Counter(stacks.values())
+    sizes: Counter[str] = Counter()
+    for layer, stack in stacks.items():
+        sizes[stack] += _count_applications(modules, layer)
     uses: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         uses.setdefault(id(parameter), []).append(name)
@@ -91,6 +93,15 @@ def _residual_stacks(modules: dict[str, nn.Module]) -> dict[str, str]:
             if name in modules:  # optional layers can be missing
                 stacks[name] = _enclosing_component(modules, name)[0]
     return stacks
+
+
+def _count_applications(modules: dict[str, nn.Module], name: str) -> int:
+    """Return how often a layer is applied, from ``residual_repeats`` of the modules around it."""
+    count = 1
+    while name:
+        name = name.rpartition(".")[0]
+        count *= getattr(modules[name], "residual_repeats", 1)
+    return count
 
 
 def _enclosing_component(modules: dict[str, nn.Module], name: str) -> tuple[str, str]:

@@ -22,7 +22,8 @@ class Batching:
         items: number of examples.
         tokens: number of tokens, including padding, of the key with the most tokens.
         block: concatenate all texts and cut them into blocks of this many tokens, for language
-            models; ``items`` counts blocks.
+            models; ``items`` counts blocks. A token that both starts and ends texts is between
+            two texts once.
         buckets: number of batches whose examples are sorted by length together; 0: no sorting.
         shuffle: whether the order is random in each epoch.
         drop_long: skip examples with more tokens than this instead of raising an error.

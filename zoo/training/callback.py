@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class TrainingResult:
         path: the file of the saved model.
         log: the log, one JSON object per line.
         skipped: number of examples left out, by reason.
+        checkpoints: names of the checkpoints whose weights the saved model has, or averages.
     """
 
     step: int
@@ -53,6 +54,7 @@ class TrainingResult:
     path: Path
     log: Path
     skipped: Mapping[str, int]
+    checkpoints: Sequence[str] = ()
 
 
 class Callback:

@@ -26,6 +26,7 @@ MODEL_FILE = "model.safetensors"
 TENSOR_FILE = "optimiser.safetensors"
 STATE_FILE = "state.json"
 
+_OBJECTIVE = "objective/"
 _NAME = re.compile(r"step-(\d{8,})")
 _STAGING = re.compile(r"\.(step-\d{8,})\.[0-9]+\.[0-9a-f]{8}\.part")
 
@@ -37,6 +38,7 @@ def save_checkpoint(
     *,
     step: int,
     state: Mapping[str, Any] | None = None,
+    objective: nn.Module | None = None,
 ) -> Path:
     """Save a checkpoint of a training loop, atomically, and return its folder.
 
@@ -46,6 +48,7 @@ def save_checkpoint(
     Args:
         folder: the folder of the checkpoints of a run; created if it does not exist.
         state: further values to save as JSON.
+        objective: the objective, if it has state, such as the baseline of ``reinforce``.
     """
     target = checkpoint_path(folder, step)
     if is_main_process():
@@ -53,19 +56,24 @@ def save_checkpoint(
         write_checkpoint(
             target,
             lambda path: save(model, path, provenance={"step": step}),
-            optimiser_tensors(model, optimiser),
+            optimiser_tensors(model, optimiser) | objective_tensors(objective),
             {"step": step, "optimiser": numbers, "state": dict(state or {})},
         )
     return target
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], model: Model, optimiser: torch.optim.Optimizer
+    path: str | os.PathLike[str],
+    model: Model,
+    optimiser: torch.optim.Optimizer,
+    *,
+    objective: nn.Module | None = None,
 ) -> dict[str, Any]:
-    """Restore model and optimiser from a checkpoint of `save_checkpoint`.
+    """Restore model and optimiser, and the objective, from a checkpoint of `save_checkpoint`.
 
     Args:
         path: a checkpoint, or a folder of checkpoints, of which the newest is used.
+        objective: the objective whose state was saved.
 
     Returns:
         ``state`` as it was saved, with ``step``.
@@ -81,7 +89,9 @@ def load_checkpoint(
         found = checkpoints[-1]
     data = read_state(found)
     load_tensors(model, open_tensors([found / MODEL_FILE]), found)
-    restore_optimiser(model, optimiser, open_tensors([found / TENSOR_FILE]), data["optimiser"])
+    tensors = open_tensors([found / TENSOR_FILE])
+    restore_optimiser(model, optimiser, tensors, data["optimiser"])
+    restore_objective(objective, tensors, found)
     return {**data["state"], "step": data["step"]}
 
 
@@ -156,10 +166,23 @@ def read_state(path: Path) -> dict[str, Any]:
     return data
 
 
+def objective_tensors(objective: nn.Module | None) -> dict[str, Tensor]:
+    """Return the tensors of an objective, by names such as ``objective/baseline``."""
+    if objective is None:
+        return {}
+    return {f"{_OBJECTIVE}{name}": t.detach() for name, t in named_tensors(objective).items()}
+
+
+def restore_objective(objective: nn.Module | None, reader: TensorReader, source: Path) -> None:
+    """Set the tensors of an objective; checkpoints of previous versions do not have them."""
+    if objective is not None and any(name.startswith(_OBJECTIVE) for name in reader.metas):
+        load_tensors(objective, reader, source, prefix=_OBJECTIVE)
+
+
 @torch.no_grad()
-def load_tensors(model: nn.Module, reader: TensorReader, source: Path) -> None:
+def load_tensors(model: nn.Module, reader: TensorReader, source: Path, prefix: str = "") -> None:
     """Set parameters and buffers of a model, sharded or not; raise ZooError if they differ."""
-    own = named_tensors(model)
+    own = {f"{prefix}{name}": tensor for name, tensor in named_tensors(model).items()}
     for name, tensor in own.items():
         if name not in reader.metas or reader.metas[name].shape != tuple(tensor.shape):
             raise ZooError(

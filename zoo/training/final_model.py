@@ -8,13 +8,14 @@ from typing import Any
 
 from zoo.artifact.saving import save
 from zoo.artifact.weights import load_weights
+from zoo.errors import ZooError
 from zoo.spec.spec import load_spec
 from zoo.training.averages import average_checkpoints
 from zoo.training.checkpoint import MODEL_FILE, checkpoint_path, find_checkpoints
 from zoo.training.evaluator import evaluate
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.setup import Setup
-from zoo.training.state import RunState
+from zoo.training.state import RunState, finite_values
 
 
 def save_final_model(
@@ -28,16 +29,14 @@ def save_final_model(
     """Save the best or last model, or the average of several, and return its results.
 
     Called by all processes; the main process writes.
+
+    Raises:
+        ZooError: if there is no checkpoint, or a file cannot be written.
     """
-    average, request, processes = setup.training.average, setup.request, setup.processes
-    count = (average and (average.last or average.best)) or 1
-    if average is not None and average.last:
-        folders = find_checkpoints(checkpoints.folder)[-count:]
-    elif state.best is not None:
-        steps = state.best_steps(count, lower)
-        folders = [checkpoint_path(checkpoints.folder, step) for step in steps]
-    else:
-        folders = find_checkpoints(checkpoints.folder)[-count:]
+    request, processes = setup.request, setup.processes
+    folders = final_checkpoints(setup, state, checkpoints, lower)
+    if not folders:
+        raise ZooError(f"{checkpoints.folder} has no checkpoint to save as the final model")
     assert setup.model.spec is not None
     spec = load_spec(setup.model.spec, registry=request.registry)
     tensors = average_checkpoints([folder / MODEL_FILE for folder in folders])
@@ -47,7 +46,9 @@ def save_final_model(
     if setup.validation is not None:
         is_average = len(folders) > 1
         values = (
-            evaluate(setup, model) if is_average or state.best is None else state.best["values"]
+            finite_values(evaluate(setup, model))
+            if is_average or state.best is None
+            else state.best["values"]
         )
     with checkpoints.report_failure(path):
         if processes.is_main:
@@ -55,3 +56,20 @@ def save_final_model(
             train["checkpoints"] = [folder.name for folder in folders]
             save(model, path, provenance={"train": train})
     return values
+
+
+def final_checkpoints(
+    setup: Setup, state: RunState, checkpoints: RunCheckpoints, lower: Mapping[str, bool]
+) -> list[Path]:
+    """Return the checkpoints of the final model, at most as many as ``train.average`` asks for."""
+    average, count = setup.training.average, requested_checkpoints(setup)
+    if state.best is None or (average is not None and average.last):
+        return find_checkpoints(checkpoints.folder)[-count:]
+    steps = state.best_steps(count, lower)
+    return [checkpoint_path(checkpoints.folder, step) for step in steps]
+
+
+def requested_checkpoints(setup: Setup) -> int:
+    """Return the number of checkpoints whose average is the final model; 1 for no average."""
+    average = setup.training.average
+    return (average and (average.last or average.best)) or 1

@@ -19,7 +19,7 @@ from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Source, load_spec
 from zoo.training.callback import Callback, RunInfo, TrainingResult
 from zoo.training.checkpoint import find_checkpoints, read_state, remove_unfinished
-from zoo.training.final_model import save_final_model
+from zoo.training.final_model import requested_checkpoints, save_final_model
 from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
 from zoo.training.plot import plot_log
@@ -163,6 +163,7 @@ class Run:
             log.close()
         self._plot()
         result = self._result(setup, state, values)
+        self._report_average(setup, len(result.checkpoints))
         for callback in self.callbacks:
             callback.on_end(result)
         return result
@@ -225,11 +226,12 @@ class Run:
             callback.on_start(info)
 
     def _has_final_model(self, state: RunState) -> bool:
+        return bool(self._stored_provenance().get("step") == state.step)
+
+    def _stored_provenance(self) -> Mapping[str, Any]:
+        """Return the provenance of the training in the final model; empty if there is none."""
         path = self.folder / MODEL_FILE
-        if not path.is_file():
-            return False
-        stored = read_header(path).provenance.get("train") or {}
-        return bool(stored.get("step") == state.step)
+        return (read_header(path).provenance.get("train") or {}) if path.is_file() else {}
 
     def _provenance(self, setup: Setup, state: RunState) -> Callable[[], Mapping[str, Any]]:
         """Return a function that returns the provenance of a model that is saved now."""
@@ -259,7 +261,16 @@ class Run:
             self.folder / MODEL_FILE,
             self.folder / LOG_FILE,
             setup.batches.skipped,
+            self._stored_provenance().get("checkpoints", ()),
         )
+
+    def _report_average(self, setup: Setup, count: int) -> None:
+        requested = requested_checkpoints(setup)
+        if count < requested:
+            self._message(
+                f"train.average asks for {requested} checkpoints, but the run has {count}; "
+                "evaluate or save checkpoints more often"
+            )
 
     def _plot(self) -> None:
         if self.processes.is_main:

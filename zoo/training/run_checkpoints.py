@@ -22,8 +22,10 @@ from zoo.training.checkpoint import (
     checkpoint_step,
     find_checkpoints,
     load_tensors,
+    objective_tensors,
     read_state,
     remove_checkpoint,
+    restore_objective,
     write_checkpoint,
 )
 from zoo.training.optimiser_state import optimiser_numbers, optimiser_tensors, restore_optimiser
@@ -96,6 +98,7 @@ class RunCheckpoints:
         """Return the tensors of a checkpoint other than the model; complete on the main process."""
         setup, processes = self._setup, self._setup.processes
         found = optimiser_tensors(setup.model, setup.optimiser)
+        found |= objective_tensors(setup.objective)
         if setup.average is not None:
             found |= {f"{_WEIGHTS}{name}": w for name, w in setup.average.named_weights.items()}
         tensors = {name: full(tensor).cpu() for name, tensor in found.items()}
@@ -118,7 +121,8 @@ class RunCheckpoints:
 
     @torch.no_grad()
     def restore(self, path: Path) -> RunState:
-        """Set weights, averages, optimiser, random generators and schedule from a checkpoint."""
+        """Set everything with state from a checkpoint: weights, averages, optimiser, objective,
+        schedule, random generators and counts of skipped examples."""
         setup, data = self._setup, read_state(path)
         stored = open_tensors([path / MODEL_FILE])
         tensors = open_tensors([path / TENSOR_FILE])
@@ -132,7 +136,9 @@ class RunCheckpoints:
                 if key in tensors.metas or isinstance(current, nn.Parameter):
                     local(current).copy_(local(shard_like(tensors.read(key), current)))
         restore_optimiser(setup.model, setup.optimiser, tensors, data["optimiser"])
+        restore_objective(setup.objective, tensors, path)
         state = RunState.from_json(data["state"])
+        setup.batches.restore_skipped(state.skipped)
         if setup.schedule is not None and state.schedule:
             setup.schedule.restore(state.schedule)
         prefix = f"{_RANDOM}/{setup.processes.rank}/"

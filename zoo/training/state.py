@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ class RunState:
         epoch, index: position in the data: the epoch, and the number of its batches used.
         seconds: time of training so far.
         losses, norms: values since the last line of the log.
-        values: results of the last evaluation.
+        values: results of the last evaluation that are finite numbers.
         best: the best evaluation: name and value of the first monitored result, all monitored
             results, the step and all values; None if there is none.
         records: best value of each monitored result, not all from the same evaluation.
@@ -24,6 +25,11 @@ class RunState:
         scores: first monitored result at each step with a checkpoint that was evaluated.
         log_bytes: size of the log.
         schedule: state of the schedule.
+        unobserved: whether the evaluation of this step is the best, as long as the model has not
+            observed it: a checkpoint has the model that was evaluated. Otherwise None.
+        phase_begins: whether the next evaluation is the first one of a phase: the model has
+            changed since the last one, so they are not compared.
+        skipped: the examples that were left out, see `Batches.skipped_state`.
     """
 
     step: int = 0
@@ -39,6 +45,9 @@ class RunState:
     scores: dict[str, float] = field(default_factory=dict)
     log_bytes: int = 0
     schedule: dict[str, Any] = field(default_factory=dict)
+    unobserved: bool | None = None
+    phase_begins: bool = False
+    skipped: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -57,13 +66,18 @@ class RunState:
         One monitored result must be better than its record. Of several, as in the code of
         Veličković et al. 2018, each must reach its record: equal it, or be better.
 
+        A monitored result that is not a finite number is worse than all others.
+
         Args:
             lower: the names of the monitored results, and whether lower values are better.
         """
-        self.values = values
-        monitored = {name: values[name] for name in lower}
-        first = next(iter(monitored))
-        self.scores[str(self.step)] = values[first]
+        if self.phase_begins:
+            self.best, self.records, self.scores, self.phase_begins = None, {}, {}, False
+        self.values = values = finite_values(values)
+        monitored = {name: values[name] for name in lower if name in values}
+        first = next(iter(lower))
+        if first in values:
+            self.scores[str(self.step)] = values[first]
         reached = {
             name: value
             for name, value in monitored.items()
@@ -72,7 +86,7 @@ class RunState:
             or (value == self.records[name] and len(lower) > 1)
         }
         self.records |= reached
-        is_best = len(reached) == len(monitored)
+        is_best = len(reached) == len(lower)
         if is_best:
             self.best = {
                 "name": first,
@@ -82,7 +96,12 @@ class RunState:
                 "values": values,
             }
         self.stale = 0 if reached else self.stale + 1
+        self.unobserved = is_best
         return is_best
+
+    def begin_phase(self) -> None:
+        """Compare the next evaluation with no earlier one; the best one is kept until then."""
+        self.phase_begins, self.stale = True, 0
 
     def best_steps(self, count: int, lower: Mapping[str, bool]) -> list[int]:
         """Return the steps of the best checkpoints: the best, then by the first monitored result.
@@ -96,3 +115,8 @@ class RunState:
             return int(step) != best, sign * self.scores[step], int(step)
 
         return [int(step) for step in sorted(self.scores, key=rank)[:count]]
+
+
+def finite_values(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values that are finite numbers; others cannot be compared or stored as JSON."""
+    return {name: value for name, value in values.items() if math.isfinite(value)}

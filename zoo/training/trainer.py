@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -65,6 +66,7 @@ class Trainer:
         """
         setup, state, processes = self.setup, self.state, self.setup.processes
         setup.model.train()
+        self._observe_validation()
         try:
             while not self.is_finished():
                 for update in setup.batches.epoch(
@@ -116,6 +118,7 @@ class Trainer:
         stop = self.record.stop if setup.processes.world > 1 else signals.received is not None
         if stop or self.is_finished() or self._is_checkpoint_due(evaluated, is_best):
             self.save()
+        self._observe_validation()
         for callback in self.callbacks:
             callback.on_step(state.step)
         if stop and not self.is_finished():
@@ -190,19 +193,46 @@ class Trainer:
         is_best = self.state.observe(values, self.lower)
         if self.setup.schedule is not None:
             first, lower = next(iter(self.lower.items()))
-            self.setup.schedule.observe(values[first] if lower else -values[first])
-        self._write(
-            {
-                "step": self.state.step,
-                "epoch": self.state.epoch,
-                **{f"validation_{name}": value for name, value in values.items()},
-            }
-        )
-        self.setup.model.observe_validation(is_best=is_best)
+            value, sign = self.state.values.get(first), 1 if lower else -1
+            self.setup.schedule.observe(math.inf if value is None else sign * value)
+        self._log_evaluation(values)
         for callback in self.callbacks:
             callback.on_evaluation(self.state.step, values, is_best)
         self._logged += time.monotonic() - started
         return is_best
+
+    def _log_evaluation(self, values: Mapping[str, float]) -> None:
+        """Write a line of the log with the results, and report those that are not finite."""
+        state = self.state
+        entry: dict[str, Any] = {"step": state.step, "epoch": state.epoch}
+        entry |= {f"validation_{name}": value for name, value in state.values.items()}
+        wrong = {name: str(value) for name, value in values.items() if name not in state.values}
+        if wrong:
+            entry["not_finite"] = wrong
+            listed = ", ".join(f"'{name}' is {value}" for name, value in wrong.items())
+            monitored = any(name in self.lower for name in wrong)
+            effect = "this evaluation is not the best" if monitored else "it is left out"
+            for callback in self.callbacks:
+                callback.on_message(
+                    f"step {state.step}: the validation result {listed}; {effect}, and the "
+                    "training continues"
+                )
+        self._write(entry)
+
+    def _observe_validation(self) -> None:
+        """Let the model change after an evaluation, once its checkpoint is saved."""
+        state, model = self.state, self.setup.model
+        is_best, state.unobserved = state.unobserved, None
+        if is_best is None or not model.observe_validation(is_best=is_best):
+            return
+        state.begin_phase()
+        if self.setup.schedule is not None:
+            self.setup.schedule.begin_phase()
+        for callback in self.callbacks:
+            callback.on_message(
+                f"step {state.step}: model '{model.name}' has changed; evaluations from now on are "
+                "not compared with earlier ones"
+            )
 
     def save(self) -> Path:
         """Save a checkpoint, unless the weights are not finite."""
@@ -211,6 +241,7 @@ class Trainer:
         state.losses, state.norms = self.record.losses, self.record.norms
         state.seconds = time.monotonic() - self._started
         state.log_bytes = self.log.size()
+        state.skipped = self.setup.batches.skipped_state()
         if self.setup.schedule is not None:
             state.schedule = dict(self.setup.schedule.state())
         path = self.checkpoints.save(state, self.provenance())

@@ -214,10 +214,11 @@ def test_reset_parameters_initialises_the_temporal_encodings():
 
 def test_validation_that_does_not_improve_ends_the_linear_start():
     model = zoo.compose("memory-network-tiny", overrides=["model.linear_start=true"])
-    model.observe_validation(is_best=True)
+    assert not model.observe_validation(is_best=True)
     assert model.is_linear
-    model.observe_validation(is_best=False)
+    assert model.observe_validation(is_best=False)
     assert not model.is_linear
+    assert not model.observe_validation(is_best=False)
 
 
 def test_the_linear_start_can_last_for_a_number_of_validations(tmp_path):

@@ -27,13 +27,13 @@ def test_loss_of_a_known_case():
     logits = torch.tensor([[[0.0, math.log(3)], [0.0, math.log(3)]]])
     samples = Samples(torch.tensor([[-1.0, -0.5]]), torch.tensor([[0.2, 0.4]]))
     batch_outputs = Outputs(logits, torch.tensor([[0, 0]]), torch.ones(1, 2).bool(), samples)
-    objective = Reinforce(lambda_r=0.5, lambda_e=0.1).eval()
+    objective = Reinforce(lambda_r=0.5, lambda_e=0.1)
     objective.baseline.fill_(2.0)
 
     nll = 2 * math.log(4)
     expected = (nll + 0.5 * (nll - 2) * -1.5 - 0.1 * 0.6) / 2
-    assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
     assert objective.reference(batch_outputs) == pytest.approx(expected, abs=1e-6)
+    assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_reward_to_go_of_a_known_case():
@@ -41,13 +41,13 @@ def test_reward_to_go_of_a_known_case():
     logits = torch.tensor([[[0.0, math.log(3)], [0.0, 0.0]]])
     samples = Samples(torch.tensor([[-1.0, -0.5]]), torch.zeros(1, 2))
     batch_outputs = Outputs(logits, torch.tensor([[0, 0]]), torch.ones(1, 2).bool(), samples)
-    objective = Reinforce(reward_to_go=True).eval()
+    objective = Reinforce(reward_to_go=True)
     objective.baseline.fill_(0.5)
 
     nll = math.log(4) + math.log(2)
     expected = (nll + (nll - 0.5) * -1.0 + (math.log(2) - 0.25) * -0.5) / 2
-    assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
     assert objective.reference(batch_outputs) == pytest.approx(expected, abs=1e-6)
+    assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_without_samples_the_loss_is_the_cross_entropy():
@@ -55,6 +55,15 @@ def test_without_samples_the_loss_is_the_cross_entropy():
     plain = Outputs(batch_outputs.logits, batch_outputs.targets, batch_outputs.mask)
 
     assert Reinforce()(plain).item() == pytest.approx(CrossEntropy()(plain).item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("reward_to_go", [False, True])
+def test_the_loss_in_evaluation_is_the_cross_entropy(reward_to_go):
+    batch_outputs, objective = outputs(), Reinforce(reward_to_go=reward_to_go).eval()
+    objective.baseline.fill_(7.0)
+    expected = CrossEntropy()(batch_outputs).item()
+    assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
+    assert objective.reference(batch_outputs) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_reward_passes_no_gradient_to_the_logits():
@@ -133,7 +142,7 @@ def test_sampled_gradients_match_the_exact_one_within_their_standard_error(basel
 
     weights, samples = Hard().train()(scores, return_samples=True)
     sampled = weights[:, 0].argmax(dim=-1)  # [B, T]
-    objective = Reinforce(lambda_e=0.0).double().eval()
+    objective = Reinforce(lambda_e=0.0).double()
     objective.baseline.fill_(baseline)
     batch_outputs = Outputs(
         path_logits[sampled[:, 0] * 3 + sampled[:, 1]],
@@ -153,14 +162,14 @@ def test_sampled_gradients_match_the_exact_one_within_their_standard_error(basel
 def test_the_mean_over_all_samples_is_the_exact_gradient(reward_to_go):
     theta, path_logits, targets, exact = enumerable_problem(causal=reward_to_go)
     theta.requires_grad_()
-    objective = Reinforce(lambda_e=0.0, reward_to_go=reward_to_go).double().eval()
-    objective.baseline.fill_(1.5)
+    objective = Reinforce(lambda_e=0.0, reward_to_go=reward_to_go).double()
     total = torch.zeros(2, 3, dtype=torch.float64)
     for (s1, s2), logits in zip(POSITIONS, path_logits, strict=True):
         logp = theta.log_softmax(dim=-1)
         logprob = torch.stack([logp[0, s1], logp[1, s2]])[None]
         samples = Samples(logprob, torch.zeros_like(logprob))
         mask = torch.ones(1, 2, dtype=torch.bool)
+        objective.baseline.fill_(1.5)
         loss = objective(Outputs(logits[None], targets[None], mask, samples))
         total += logprob.sum().exp().detach() * torch.autograd.grad(loss, theta)[0]
 

@@ -55,3 +55,15 @@ def test_the_floor_and_the_warmup():
     for _ in range(4):
         schedule.observe(1.0)
     assert [schedule.factor(step) for step in (1, 9)] == [0.25 * 0.3, 0.3]
+
+
+def test_a_new_phase_is_not_compared_with_earlier_evaluations():
+    schedule = Plateau(steps=10, factor=0.5, patience=1)
+    for value in (1.0, 1.1, 1.1):
+        schedule.observe(value)
+    assert schedule.factor(1) == 0.5
+    schedule.observe(1.1)
+    schedule.begin_phase()
+    for value in (2.0, 1.9, 1.95):
+        schedule.observe(value)
+    assert schedule.factor(1) == 0.5

@@ -6,6 +6,7 @@ from torch.distributions import Normal
 
 import zoo
 from zoo import Outputs
+from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_ram.hybrid_reinforce import HybridReinforce
 from zoo_ram.policy import Policy
 
@@ -29,6 +30,19 @@ def test_known_value():
     incorrect = math.log(4) - 0.1 * (-0.25 * 0.5 + -0.5 * -2) + 2 * (0.0625 + 0.25)
     loss = HybridReinforce(lambda_r=0.1, lambda_b=2.0)(outputs)
     assert loss.item() == pytest.approx((correct + incorrect) / 2, abs=1e-6)
+
+
+def test_the_loss_in_evaluation_is_the_cross_entropy():
+    for outputs in HybridReinforce().examples():
+        expected = [
+            CrossEntropy()(Outputs(logits[None], targets[None], mask[None])) * mask.sum()
+            for logits, targets, mask in zip(
+                outputs.logits, outputs.targets, outputs.mask, strict=True
+            )
+            if mask.any()
+        ]
+        loss = HybridReinforce().eval()(outputs)
+        torch.testing.assert_close(loss, torch.stack(expected).mean())
 
 
 def test_gradients_of_each_term():

@@ -17,6 +17,9 @@ from zoo.testing.laws.attention import check_mask, check_stepwise
 from zoo.testing.laws.helpers import assert_close, assert_equal, randn
 from zoo.testing.tiny import TinyScorer
 
+_KEYS = 4001
+"""Number of keys of which bfloat16, with 8 bits, cannot represent all positions."""
+
 
 def _mask() -> Tensor:
     """Return a mask that broadcasts to scores [B, H, T, S]."""
@@ -50,6 +53,27 @@ def valid_weights(config: Configuration) -> None:
                     assert_close(sums, torch.ones_like(sums), f"row sums at scale {scale}")
                 elif align.bounded:
                     assert (sums <= 1 + 1e-9).all(), f"a row sums to {sums.max():.6g}"
+
+
+def exact_positions(config: Configuration) -> None:
+    """Autocast to bfloat16 does not change the weights of thousands of keys: positions are
+    computed in float32 or higher."""
+    align = config.build(dtype=torch.float32)
+    scores = randn(2, 1, 3, _KEYS).float()
+    mask = torch.arange(_KEYS) < torch.tensor([_KEYS, _KEYS - 100])[:, None, None, None]
+    query = randn(2, 1, 3, config.parent_values()["query_dim"], seed=9).float()
+    context = AlignmentContext(query, torch.tensor([_KEYS - 10, _KEYS // 2]), _one_hot(2))
+    expected = align(scores, mask, context)
+    with torch.autocast(scores.device.type, torch.bfloat16):
+        weights = align(scores, mask, context)
+    tolerance = 1e-3 * max(1.0, expected.abs().max().item())
+    assert_close(weights.float(), expected, "weights under autocast", tolerance)
+
+
+def _one_hot(items: int) -> Tensor:
+    """Return previous weights [B, 1, S] at a key in the middle."""
+    key = torch.full((items, 1), _KEYS // 2)
+    return torch.nn.functional.one_hot(key, _KEYS).float()
 
 
 def masked_keys(config: Configuration) -> None:
@@ -155,6 +179,7 @@ def _attention(config: Configuration) -> Attention:
 
 LAWS = (
     Law("valid-weights", valid_weights),
+    Law("exact-positions", exact_positions),
     Law("masked-keys", masked_keys),
     Law("fully-masked-rows", fully_masked_rows),
     Law("sample-statistics", sample_statistics),

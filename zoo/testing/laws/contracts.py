@@ -144,7 +144,7 @@ def decodes_as_declared(config: Configuration) -> None:
 
 def declared_requirement(config: Configuration) -> None:
     """Outputs with only what `required_outputs` declares suffice, and all of it is needed."""
-    objective: Objective = config.build()
+    objective: Objective = config.build().train()
     requirement = objective.required_outputs()
     if not requirement.is_declared:
         raise NotApplicable("it declares no required_outputs")

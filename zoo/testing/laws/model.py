@@ -60,6 +60,39 @@ def save_load(config: Configuration) -> None:
     assert_equal(again(batch).logits, model(batch).logits, "a logit")
 
 
+def restored_state(config: Configuration) -> None:
+    """State that changes in training is in parameters and persistent buffers: with those of a
+    model after forward passes and evaluations, a new one computes the same outputs."""
+    model, restored = compose_model(config), compose_model(config)
+    batch = example_batch(model)
+    model.train()
+    for is_best in (True, False):
+        model(batch)
+        model.observe_validation(is_best=is_best)
+    restored.load_state_dict(model.state_dict())
+    for training in (True, False):
+        outputs = []
+        for each in (model, restored):
+            torch.manual_seed(0)
+            outputs.append(each.train(training)(batch).logits)
+        assert_equal(outputs[1], outputs[0], "a logit of the restored model")
+
+
+def declared_phases(config: Configuration) -> None:
+    """`observe_validation` returns whether it changes the outputs."""
+    model = compose_model(config)
+    batch = example_batch(model)
+    logits = model(batch).logits
+    for is_best in (True, False, False):
+        declared = model.observe_validation(is_best=is_best)
+        before, logits = logits, model(batch).logits
+        changed = not torch.equal(before, logits)
+        assert changed == declared, (
+            f"observe_validation returns {declared}, but the logits "
+            f"{'change' if changed else 'do not change'}"
+        )
+
+
 def parameter_gradients(config: Configuration) -> None:
     """Every parameter has a gradient from the outputs."""
     model = compose_model(config).train()
@@ -145,6 +178,8 @@ def _generate(
 LAWS = (
     Law("runs-example", runs_example),
     Law("save-load", save_load),
+    Law("restored-state", restored_state),
+    Law("declared-phases", declared_phases),
     Law("parameter-gradients", parameter_gradients),
     Law("compiles", compiles),
     Law("matches-gpu", matches_gpu),

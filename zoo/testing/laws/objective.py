@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -12,30 +14,44 @@ from zoo.interfaces import Objective, Outputs, Samples
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.contracts import OBJECTIVE_LAWS
+from zoo.testing.laws.evaluation import evaluation_loss
 from zoo.testing.laws.helpers import assert_equal
 
 
 def brute_force(config: Configuration) -> None:
-    """The loss equals its brute-force reference on the examples."""
-    objective = config.build()
-    for outputs in objective.examples():
-        loss = objective(outputs)
-        assert loss.shape == (), f"the loss is {list(loss.shape)}, not a scalar"
-        error = abs(loss.item() - objective.reference(outputs))
-        assert error < 1e-5, f"differs by {error:.3g} from its reference"
+    """The loss equals its brute-force reference on the examples, in training and evaluation."""
+    for mode, objective in _modes(config):
+        for outputs in objective.examples():
+            expected = objective.reference(outputs)
+            loss = objective(outputs)
+            assert loss.shape == (), f"the loss is {list(loss.shape)}, not a scalar"
+            error = abs(loss.item() - expected)
+            assert error < 1e-5, f"differs by {error:.3g} from its reference in {mode}"
+
+
+def _modes(config: Configuration) -> Iterator[tuple[str, Objective]]:
+    """Yield a new objective in training mode and in evaluation mode."""
+    yield "training", config.build().train()
+    yield "evaluation", config.build().eval()
+
+
+def _loss(objective: Objective, outputs: Outputs) -> Tensor:
+    """Return the loss of a copy of the objective, whose state does not change."""
+    loss: Tensor = copy.deepcopy(objective)(outputs)
+    return loss
 
 
 def masked_targets(config: Configuration) -> None:
     """Masked targets, logits and samples do not change the loss; a full mask does not give NaN."""
-    objective = config.build()
-    for outputs in objective.examples():
-        assert_equal(
-            objective(_perturb_masked(outputs)),
-            objective(outputs),
-            "the loss, with other values at masked positions,",
-        )
-        none = objective(_mask_all(outputs))
-        assert not none.isnan(), "the loss with all targets masked is NaN"
+    for mode, objective in _modes(config):
+        for outputs in objective.examples():
+            assert_equal(
+                _loss(objective, _perturb_masked(outputs)),
+                _loss(objective, outputs),
+                f"the loss in {mode}, with other values at masked positions,",
+            )
+            none = _loss(objective, _mask_all(outputs))
+            assert not none.isnan(), f"the loss in {mode} with all targets masked is NaN"
 
 
 def _perturb_masked(outputs: Outputs) -> Outputs:
@@ -69,38 +85,58 @@ def _mask_all(outputs: Outputs) -> Outputs:
 
 def descent_direction(config: Configuration) -> None:
     """A small step against the gradient decreases the loss."""
-    objective = config.build()
+    objective = config.build().train()
     outputs = objective.examples()[0]
     logits = outputs.logits.detach().requires_grad_()
-    loss = objective(replace(outputs, logits=logits))
+    loss = _loss(objective, replace(outputs, logits=logits))
     (gradient,) = torch.autograd.grad(loss, logits)
     assert gradient.abs().max() > 0, "the loss has no gradient"
-    after = objective(replace(outputs, logits=logits.detach() - 0.1 * gradient))
+    after = _loss(objective, replace(outputs, logits=logits.detach() - 0.1 * gradient))
     assert after < loss, "a step against the gradient increases the loss"
 
 
 def merged_batches(config: Configuration) -> None:
     """The loss of a batch is the mean of the losses of its parts, weighted by `weight`; an
     objective without such weights sets `mergeable` to False and raises ZooError."""
-    objective: Objective = config.build()
-    checked = False
-    for outputs in objective.examples():
-        try:
-            weight = objective.weight(outputs)
-        except ZooError:
-            assert not objective.mergeable, "weight raises, but mergeable is True"
-            continue
-        assert weight.shape == (), f"the weight is {list(weight.shape)}, not a scalar"
-        for index in range(1, len(outputs.mask)):
-            parts = [_trim(_rows(outputs, rows)) for rows in (slice(index), slice(index, None))]
-            weights = [objective.weight(part) for part in parts]
-            total = sum(w * objective(p) for w, p in zip(weights, parts, strict=True) if w > 0)
-            assert sum(weights) == weight, f"the weights of the parts do not sum to {weight}"
-            error = abs(total / max(weight, 1) - objective(outputs)).item()
-            assert error < 1e-6, f"the loss of two parts together differs by {error:.3g}"
-            checked = True
-    if not checked:
+    checked = [
+        _check_merging(objective, outputs)
+        for _, objective in _modes(config)
+        for outputs in objective.examples()
+    ]
+    if not any(checked):
         raise NotApplicable("mergeable is False")
+
+
+def _check_merging(objective: Objective, outputs: Outputs) -> bool:
+    """Check the losses of the parts of a batch; return whether it can be divided."""
+    try:
+        weight = objective.weight(outputs)
+    except ZooError:
+        assert not objective.mergeable, "weight raises, but mergeable is True"
+        return False
+    assert weight.shape == (), f"the weight is {list(weight.shape)}, not a scalar"
+    for index in range(1, len(outputs.mask)):
+        parts = [_trim(_rows(outputs, rows)) for rows in (slice(index), slice(index, None))]
+        weights = [objective.weight(part) for part in parts]
+        total = sum(w * _loss(objective, p) for w, p in zip(weights, parts, strict=True) if w > 0)
+        assert sum(weights) == weight, f"the weights of the parts do not sum to {weight}"
+        error = abs(total / weight.clamp(min=1) - _loss(objective, outputs)).item()
+        assert error < 1e-6, f"the loss of two parts together differs by {error:.3g}"
+    return True
+
+
+def restored_state(config: Configuration) -> None:
+    """The state is parameters and persistent buffers: with those of an objective that was used in
+    training mode, a new one computes the same losses, bit for bit."""
+    objective = config.build().train()
+    for index, outputs in enumerate(objective.examples()):
+        restored = config.build().train()
+        restored.load_state_dict(objective.state_dict())
+        assert_equal(
+            restored(outputs),
+            objective(outputs),
+            f"the loss of a restored objective, call {index},",
+        )
 
 
 def _rows(outputs: Outputs, rows: slice) -> Outputs:
@@ -147,5 +183,7 @@ LAWS = (
     Law("masked-targets", masked_targets),
     Law("descent-direction", descent_direction),
     Law("merged-batches", merged_batches),
+    Law("restored-state", restored_state),
+    Law("evaluation-loss", evaluation_loss),
     *OBJECTIVE_LAWS,
 )

@@ -85,15 +85,17 @@ def learning_rate(config: Configuration) -> None:
 
 
 def restored_state(config: Configuration) -> None:
-    """The state is tensors and JSON values; restored from safetensors and JSON, the optimiser
-    continues with the same steps, bit for bit."""
+    """The state of each parameter is tensors and JSON values; restored from safetensors and JSON,
+    with the groups of a new optimiser, it continues with the same steps, bit for bit."""
     weights = _weights()
     optimiser = config.build().build(weights)
     for _ in range(3):
         _step(optimiser, weights)
     copies = [Weight(w.name, nn.Parameter(w.tensor.detach().clone()), w.role) for w in weights]
     restored = config.build().build(copies)
-    restored.load_state_dict(_stored(optimiser.state_dict()))
+    groups = restored.state_dict()["param_groups"]
+    state = _stored(optimiser.state_dict()["state"])
+    restored.load_state_dict({"state": state, "param_groups": groups})
     for _ in range(3):
         _step(optimiser, weights)
         _step(restored, copies)
@@ -101,21 +103,20 @@ def restored_state(config: Configuration) -> None:
             assert_equal(copy.tensor, weight.tensor, f"{weight.name} of the restored optimiser")
 
 
-def _stored(state: dict[str, Any]) -> dict[str, Any]:
+def _stored(state: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """Return the state of a torch optimiser after it was written as safetensors and JSON."""
-    entries = list(_entries(state["state"]))
+    entries = list(_entries(state))
     tensors = {key: value for key, value in entries if isinstance(value, Tensor)}
     others = {key: value for key, value in entries if not isinstance(value, Tensor)}
     try:
-        text = json.dumps([others, state["param_groups"]], allow_nan=False)
+        text = json.dumps(others, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise AssertionError(f"the state has other values than tensors and JSON: {error}") from None
-    numbers, groups = json.loads(text)
     found: dict[int, dict[str, Any]] = {}
-    for key, value in {**load(save(tensors)), **numbers}.items():
+    for key, value in {**load(save(tensors)), **json.loads(text)}.items():
         index, _, name = key.partition(".")
         found.setdefault(int(index), {})[name] = value
-    return {"state": found, "param_groups": groups}
+    return found
 
 
 def _entries(state: dict[int, dict[str, Any]]) -> Iterator[tuple[str, Any]]:

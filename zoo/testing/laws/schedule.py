@@ -20,13 +20,13 @@ def _factors(schedule: Schedule) -> list[float]:
 def valid_factors(config: Configuration) -> None:
     """Factors are finite and not negative, also after the last step; one is not 0."""
     schedule = config.build()
-    for evaluations in range(3):
+    for evaluations, value in enumerate((1.0, math.inf, 1.0)):
         factors = _factors(schedule)
         for step, factor in zip(_STEPS, factors, strict=True):
             valid = isinstance(factor, float) and math.isfinite(factor) and factor >= 0
             assert valid, f"the factor of step {step} is {factor!r} after {evaluations} evaluations"
         assert max(factors) > 0, "the factors of all steps are 0"
-        schedule.observe(1.0)
+        schedule.observe(value)
 
 
 def repeatable_factors(config: Configuration) -> None:
@@ -40,7 +40,7 @@ def repeatable_factors(config: Configuration) -> None:
 
 def restored_state(config: Configuration) -> None:
     """A schedule restored from its state, which is JSON values, continues with the same factors,
-    also if further evaluations do not improve."""
+    also if further evaluations do not improve, and a first one is not finite."""
     schedule = config.build()
     for evaluation in range(40):
         restored = config.build()
@@ -53,7 +53,7 @@ def restored_state(config: Configuration) -> None:
             f"the factors differ after {evaluation} evaluations"
         )
         for each in (schedule, restored):
-            each.observe(1.0)
+            each.observe(1.0 if evaluation else math.inf)
         assert _factors(restored) == _factors(schedule), (
             f"the factors differ after evaluation {evaluation + 1} of the restored schedule"
         )
