@@ -2,11 +2,11 @@
 
 import contextlib
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar
-
-import numpy as np
 
 from zoo import DataError
 from zoo.plugin import (
@@ -18,6 +18,8 @@ from zoo.plugin import (
     Field,
     MissingExtra,
     expand_path,
+    read_audio,
+    read_image,
     truncate,
 )
 from zoo_datasets.columns import (
@@ -28,15 +30,19 @@ from zoo_datasets.columns import (
     missing_column,
 )
 
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+
 
 class HfDatasets(Dataset):
     """A dataset of the Hugging Face library ``datasets`` (extra ``datasets``).
 
-    The dataset is a folder that ``save_to_disk`` wrote, or a name on the Hub, which is downloaded
-    to the cache of the library. Code of a repository is never run.
+    The dataset is a folder that ``save_to_disk`` wrote, or a repository of the Hub, which is
+    downloaded to the cache of the library. Code of a repository is never run. The library decodes
+    nothing: images and audio are read as those of other datasets are.
 
     Args:
-        path: folder, or name on the Hub.
+        path: an existing folder, or ``org/name`` on the Hub. Names without an organisation are
+            rejected: some are readers of the library, which read files of the current folder.
         fields: for each field a ``column`` (``a.b`` for the key b of the column a) and its
             ``content``: text (default), texts, label, labels, image or audio. Labels of the type
             ``ClassLabel`` are replaced by their names.
@@ -66,10 +72,10 @@ class HfDatasets(Dataset):
         return _Rows(self._load(), self.columns, f"{self.path}[{self.split}]")
 
     def _load(self) -> Any:
-        datasets = _import_datasets()
         folder = expand_path(self.path)
-        if not folder.is_dir() and (folder.is_absolute() or self.path.startswith((".", "~", "$"))):
-            raise DataError("no such folder", str(folder))
+        if not folder.is_dir() and not _REPOSITORY.fullmatch(self.path):
+            raise DataError("it is neither an existing folder nor org/name on the Hub", self.path)
+        datasets = _import_datasets()
         try:
             if not folder.is_dir():
                 return datasets.load_dataset(self.path, self.config, split=self.split)
@@ -104,47 +110,58 @@ class _Rows(Examples):
             top = column["column"].partition(".")[0]
             if column["column"] not in rows.column_names and top not in rows.column_names:
                 raise missing_column(column["column"], rows.column_names, name)
-            if column.get("content") == "audio":
-                rows = rows.cast_column(top, _import_datasets().Audio(decode=False))
-        self.rows = rows
+        self.features = rows.features
+        # Rows of Arrow tables are not decoded, whatever the types of their columns.
+        self.rows = rows.with_format("arrow")
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, index: int) -> Example:
-        row = dict(self.rows[index])
+        (row,) = self.rows[index].to_pylist()
         for column in self.columns.values():
-            feature = self.rows.features.get(column["column"])
+            feature = self.features.get(column["column"])
             if hasattr(feature, "int2str"):
                 row[column["column"]] = feature.int2str(row[column["column"]])
-        return make_example(self.columns, row, self.origin(index), Path(), _READERS)
+        origin = self.origin(index)
+        try:
+            return make_example(self.columns, row, origin, Path(), _READERS)
+        except DataError as error:
+            if error.origin == origin:
+                raise
+            raise DataError(str(error), origin) from None
 
     def origin(self, index: int) -> str:
         return f"{self.name}[{index}]"
 
 
 def _read_image(value: Any, folder: Path) -> Array:
-    if not hasattr(value, "convert"):
-        raise ValueError
-    pixels: Array = np.asarray(value.convert("L" if value.mode in ("1", "L", "LA") else "RGB"))
-    return pixels[..., None] if pixels.ndim == 2 else pixels
+    content, path = _stored_file(value)
+    return read_image(content or path)
 
 
 def _read_audio(value: Any, folder: Path) -> Audio:
-    try:
-        import soundfile
-    except (ImportError, OSError):
-        raise MissingExtra("reading audio", library="soundfile", extra="audio") from None
-    if not isinstance(value, Mapping) or not (value.get("bytes") or value.get("path")):
+    content, path = _stored_file(value)
+    if not content:
+        return read_audio(path)
+    # The extension selects the reader; that of FLAC also reads other formats than WAV.
+    with NamedTemporaryFile(suffix=".wav" if content.startswith(b"RIFF") else ".flac") as file:
+        file.write(content)
+        file.flush()
+        try:
+            return read_audio(file.name)
+        except DataError as error:
+            raise DataError(error.message) from None
+
+
+def _stored_file(value: Any) -> tuple[bytes, str]:
+    """Return the content and the path of an image or audio file; one of them may be empty."""
+    if not isinstance(value, Mapping):
         raise ValueError
-    content = value.get("bytes")
-    try:
-        samples, rate = soundfile.read(
-            io.BytesIO(content) if content else value["path"], dtype="float32", always_2d=True
-        )
-    except (OSError, RuntimeError):
-        raise ValueError from None
-    return Audio(samples.mean(axis=1, dtype=np.float64).astype(np.float32), int(rate))
+    content, path = value.get("bytes") or b"", value.get("path") or ""
+    if not isinstance(content, bytes) or not isinstance(path, str) or not (content or path):
+        raise ValueError
+    return content, path
 
 
 _READERS = {**READERS, "image": _read_image, "audio": _read_audio}

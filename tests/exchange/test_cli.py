@@ -99,6 +99,31 @@ def test_a_dry_run_prints_the_table_and_writes_nothing(folder):
     assert not (folder / "model.safetensors").exists()
 
 
+MERGE = "  decoder.out.weight: out\n", "  decoder.out.weight: out_{n}\n"
+
+
+def test_a_dry_run_compares_tensors_that_are_merged(folder):
+    (folder / "map.yaml").write_text(MAP.replace(*MERGE))
+    theirs = load_file("weights.safetensors")
+    out = theirs.pop("out")
+    save_file(theirs | {"out_0": out, "out_1": out.clone()}, "weights.safetensors")
+    _run(f"{IMPORT} --dry-run")
+    save_file(theirs | {"out_0": out, "out_1": out + 0.5}, "weights.safetensors")
+    message = _error(f"{IMPORT} --dry-run")
+    assert "map.yaml:7:3: rename.decoder.out.weight: " in message
+    assert re.search("'out_0' and 'out_1' differ by up to 0.5; they should be equal", message)
+    assert len(message.splitlines()) == 1
+
+
+def test_a_dry_run_of_an_export_compares_tensors_that_are_merged(folder):
+    _run(IMPORT)
+    rule = '  - {theirs: dec.b, ours: "decoder.cells.cells.0.bias_{s:ih|hh}", do: [copy]}'
+    shared = MAP.replace("  decoder.cells.cells.0.bias_{s:ih|hh}: dec.b{s:i|h}\n", "")
+    (folder / "map.yaml").write_text(shared.replace("convert:", f"convert:\n{rule}"))
+    message = _error("export model.safetensors out --map map.yaml --dry-run")
+    assert re.search(r"map\.yaml:8:5: .*bias_ih' and '.*bias_hh' differ by up to ", message)
+
+
 def test_import_without_an_output_file_raises(folder):
     line = IMPORT.removesuffix(" -o model.safetensors")
     assert re.search("-o .*--dry-run", _error(line))

@@ -62,7 +62,9 @@ def test_copies_are_made_after_the_operations_of_the_rule_and_per_other_index(wr
 
 def test_copies_that_differ_are_not_exported(write):
     path = write("rename: {'b.{n}': shared}")
-    with pytest.raises(zoo.ZooError, match=r"b\.0, b\.1: merge: tensors 0 and 1 differ"):
+    with pytest.raises(
+        zoo.ZooError, match=r"2:10: rename.*merge: 'b\.0' and 'b\.1' differ by up to 1;"
+    ):
         export(path, {"b.0": W, "b.1": W + 1})
 
 
@@ -71,8 +73,21 @@ def test_equal_tensors_are_merged(write):
     theirs = {"layers.0.table": W, "layers.1.table": W.clone()}
     assert torch.equal(convert(path, theirs, metas(table=(2, 3)))["table"], W)
     assert export(path, {"table": W}).keys() == theirs.keys()
-    with pytest.raises(zoo.ZooError, match="merge: tensors 0 and 1 differ"):
+    with pytest.raises(zoo.ZooError, match=r"'layers\.0\.table' and 'layers\.1\.table' differ by"):
         convert(path, theirs | {"layers.1.table": -W}, metas(table=(2, 3)))
+    half = theirs | {"layers.1.table": W.half()}
+    with pytest.raises(zoo.ZooError, match=r"2:11: .* dtypes torch\.float32 and torch\.float16"):
+        plan_tensors(read_map(path), metas_of(half), metas(table=(2, 3)))
+
+
+def test_merged_tensors_are_compared_by_their_bits(write):
+    path = write("convert: [{theirs: 'l.{n:0..2}', ours: t, do: [merge]}]")
+    nan = torch.tensor([float("nan"), 1.0])
+    assert convert(path, {"l.0": nan, "l.1": nan.clone()}, metas(t=(2,)))["t"].isnan()[0]
+    with pytest.raises(zoo.ZooError, match="differ by up to inf"):
+        convert(path, {"l.0": nan, "l.1": torch.ones(2)}, metas(t=(2,)))
+    with pytest.raises(zoo.ZooError, match="differ by up to 0"):
+        convert(path, {"l.0": torch.zeros(2), "l.1": -torch.zeros(2)}, metas(t=(2,)))
 
 
 def test_merged_tensors_without_listed_indices_are_imported_only(write):

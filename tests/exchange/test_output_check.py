@@ -108,7 +108,9 @@ def test_a_wrong_setting_fails_in_its_module(
         zoo.import_model(folder, out, check=file, overrides=overrides)
     message = str(caught.value)
     assert f"in '{module}" in message
-    assert setting in message
+    (settings,) = [line for line in message.splitlines() if "do not change weights" in line]
+    assert setting in settings
+    assert settings.count("=") <= 5
     assert not out.exists()
 
 
@@ -118,6 +120,54 @@ def test_without_activations_the_output_and_all_settings_are_named(save_check, t
     with pytest.raises(zoo.ZooError, match=r"in 'output\.logits'[^$]*add activations") as caught:
         zoo.import_model(folder, tmp_path / "m.safetensors", check=file, overrides=overrides)
     assert "model.decoder.norm.eps=0.03" in str(caught.value)
+    assert str(caught.value).count("model.") <= 5
+
+
+def test_a_file_with_activations_but_no_output_raises(save_check, tmp_path):
+    folder, file, arrays = save_check("gpt2")
+    arrays.pop("output.logits")
+    assert "transformer.h.1" in arrays
+    numpy.savez(file, **arrays)
+    with pytest.raises(zoo.ZooError, match=r"should have inputs.*'output\.logits'"):
+        zoo.import_model(folder, tmp_path / "model.safetensors", check=file)
+
+
+@pytest.mark.parametrize("name", ["output.logits", "transformer.h.1"])
+def test_a_missing_batch_dimension_of_one_raises(save_check, tmp_path, name):
+    folder, file, arrays = save_check("gpt2")
+    one = {key: value[:1] for key, value in arrays.items()}
+    numpy.savez(file, **one)
+    zoo.import_model(folder, tmp_path / "model.safetensors", check=file)
+    numpy.savez(file, **one | {name: one[name][0]})
+    message = rf"'{name}' has shape \[6, \d+\], but .*\[1, 6, \d+\].*batch dimension"
+    with pytest.raises(zoo.ZooError, match=message):
+        zoo.import_model(folder, tmp_path / "m.safetensors", check=file)
+
+
+FUNCTIONS = {
+    "softmax": lambda logits: torch.softmax(logits, dim=-1),
+    "log_softmax": lambda logits: torch.log_softmax(logits, dim=-1),
+    "sigmoid": torch.sigmoid,
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_probabilities_are_compared_under_their_own_name(save_check, tmp_path, function):
+    folder, file, arrays = save_check("gpt2", modules=False)
+    logits = torch.from_numpy(arrays.pop("output.logits"))
+    values = FUNCTIONS[function](logits).numpy()
+    numpy.savez(file, **arrays, **{f"output.logits.{function}": values})
+    out = zoo.import_model(folder, tmp_path / "model.safetensors", check=file)
+    assert read_header(out).provenance["check"]["compared"] == [f"output.logits.{function}"]
+    numpy.savez(file, **arrays, **{"output.logits": values})
+    with pytest.raises(zoo.ZooError) as caught:
+        zoo.import_model(folder, tmp_path / "m.safetensors", check=file)
+    assert (f"name the array 'output.logits.{function}'" in str(caught.value)) == (
+        function != "sigmoid"
+    )
+    numpy.savez(file, **arrays, **{f"output.logits.{function}": values * 0.9})
+    with pytest.raises(zoo.ZooError, match=rf"in 'output\.logits\.{function}'"):
+        zoo.import_model(folder, tmp_path / "m.safetensors", check=file)
 
 
 def test_the_command_writes_only_with_force(save_check, tmp_path):
@@ -164,6 +214,7 @@ INVALID = [
         "'output.logits' has no value to compare",
     ),
     ({"output.states": [[1.0]]}, "no output 'output.states'; it has 'output.logits'"),
+    ({"output.logits.tanh": [[1.0]]}, r"no output 'output.logits.tanh'; .*one of \.softmax, "),
 ]
 
 

@@ -49,7 +49,11 @@ def command(
         ),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="With --check: the largest absolute difference allowed.", min=0)
+        float,
+        typer.Option(
+            help="With --check: the largest difference allowed, relative to the largest value.",
+            min=0,
+        ),
     ] = 1e-4,
     force: Annotated[
         bool, typer.Option("--force", help="With --check: write the model even if it differs.")

@@ -19,6 +19,18 @@ class Comparison:
     name: str
     module: str
     difference: float
+    largest: float
+    """The largest absolute value in the file."""
+    hint: str = ""
+    """What to change in the file if the array differs."""
+
+    @property
+    def relative(self) -> float:
+        """The difference relative to the largest value; itself if all values are zero."""
+        return self.difference / self.largest if self.largest else self.difference
+
+    def __str__(self) -> str:
+        return f"{self.difference:.3g}, {self.relative:.1e} of the largest value {self.largest:.3g}"
 
 
 @dataclass(frozen=True)
@@ -33,8 +45,9 @@ class CheckResult:
     """Settings of the spec near the first difference that do not change any shape."""
 
     @property
-    def max_difference(self) -> float:
-        return max(each.difference for each in self.comparisons)
+    def largest(self) -> Comparison:
+        """The comparison with the largest relative difference."""
+        return max(self.comparisons, key=lambda each: each.relative)
 
     @property
     def last_agreement(self) -> Comparison | None:
@@ -44,17 +57,18 @@ class CheckResult:
 
     @property
     def failures(self) -> list[Comparison]:
-        return [each for each in self.comparisons if not each.difference <= self.tolerance]
+        return [each for each in self.comparisons if not each.relative <= self.tolerance]
 
     def as_json(self) -> dict[str, Any]:
         """Return what the provenance of the model file contains."""
         first = self.failures[:1]
+        difference = max(each.difference for each in self.comparisons)
         return {
             "file": self.file,
             "sha256": self.sha256,
             "tolerance": self.tolerance,
-            # JSON has no infinity, the difference of an output that is NaN.
-            "max_difference": self.max_difference if math.isfinite(self.max_difference) else None,
+            "max_difference": _to_json(difference),
+            "max_relative_difference": _to_json(self.largest.relative),
             "compared": [each.name for each in self.comparisons],
             "passed": not first,
             **({"first_difference": first[0].module} if first else {}),
@@ -65,13 +79,13 @@ class CheckResult:
         if not self.failures:
             return (
                 f"{self.file}: {len(self.comparisons)} arrays agree, largest difference "
-                f"{self.max_difference:.1e} (tolerance {self.tolerance:g})"
+                f"{self.largest} (tolerance {self.tolerance:g})"
             )
         first, previous = self.failures[0], self.last_agreement
         after = f", after '{previous.module}', which agrees" if previous else ""
-        difference, tolerance = f"{self.max_difference:.3g}", f"{self.tolerance:g}"
+        tolerance = f"(tolerance {self.tolerance:g})"
         lines = [
-            f"{self.file}: the model differs from the original by {difference} > {tolerance}",
+            f"{self.file}: the model differs from the original by {self.largest} {tolerance}",
             f"first difference: {first.difference:.3g} in '{first.module}'{after}",
         ]
         if first.module.startswith(OUTPUT):
@@ -79,6 +93,13 @@ class CheckResult:
                 "add activations of the original, named by module, to find the first module that "
                 "differs"
             )
+        if first.hint:
+            lines.append(first.hint)
         if self.settings:
-            lines.append("settings that do not change shapes: " + ", ".join(self.settings))
+            lines.append("settings that do not change weights: " + ", ".join(self.settings))
         return "\n  ".join(lines)
+
+
+def _to_json(difference: float) -> float | None:
+    """Return None for infinity, the difference of an output that is NaN; JSON does not have it."""
+    return difference if math.isfinite(difference) else None

@@ -16,7 +16,7 @@ from zoo.artifact import Header, read_header
 from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
-from zoo.exchange.mapping import TensorPlan, plan_tensors, read_map
+from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.mapping.fill_value import filled_tensor
 from zoo.exchange.source_files import find_weight_files
 from zoo.files import os_error_message, staging_dir
@@ -114,7 +114,11 @@ def plan_export(
     tensors = plan_tensors(
         tensor_map, weights.metas, None, dtype=resolve_dtype(dtype) if dtype else None
     )
+    if to in (None, header.provenance.get("importer")):
+        originals = Originals.from_json(header.provenance.get("originals", {}))
+        tensors = originals.restore(tensors, keep_dtypes=dtype is None)
     _check_lossless(tensors, weights.read)
+    tensors.check_values(weights.read)
     return ExportPlan(tensors, weights.read, config, header.tokenizer, files)
 
 

@@ -18,7 +18,7 @@ from zoo.artifact.weights import load_weights
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.errors import ZooError, suggest, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
-from zoo.exchange.mapping import TensorPlan, plan_tensors, read_map
+from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
 from zoo.exchange.output_check import check_outputs
 from zoo.exchange.source_files import find_weight_files, read_config, resolve_source
@@ -131,6 +131,10 @@ def plan_import(
     tensors = plan_tensors(
         tensor_map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
     )
+    tensors.check_values(weights.read)
+    originals = Originals.of(tensor_map, tensors, weights.metas, keep_dtypes=dtype is None)
+    if originals.as_json():
+        provenance["originals"] = originals.as_json()
     return ImportPlan(model, tensors, weights.read, checked, registry, provenance)
 
 

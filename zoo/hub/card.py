@@ -102,7 +102,8 @@ def model_card(card_data: CardData) -> str:
         for row in card_data.providers
     ]
     sections += ["## Parts", _table(("kind", "name", "distribution"), rows)]
-    provenance = {k: v for k, v in card_data.provenance.items() if k != "metrics"}
+    hidden = ("metrics", "originals")  # the latter are for exports, one entry per tensor
+    provenance = {k: v for k, v in card_data.provenance.items() if k not in hidden}
     if provenance:
         sections += ["## Provenance", _table(("key", "value"), list(provenance.items()))]
     if card_data.licence:

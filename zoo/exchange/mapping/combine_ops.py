@@ -175,13 +175,17 @@ class WeightNormFactors(Operation):
     """Inverse of `WeightNorm`: the norm as g, in torch's shape, and the weight as v."""
 
     name: ClassVar[str] = "weight-norm-factors"
+    checks_values: ClassVar[bool] = True
 
     def __init__(self, *, dim: int) -> None:
         self.dim = dim
 
     def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
         weight = single_tensor("weight-norm-factors", tensors)
-        return [_norm(weight, self.dim), weight]
+        norm = _norm(weight, self.dim)
+        if not norm.is_meta and not norm.all():
+            raise ZooError("weight-norm: a norm of the weight is zero, so it has no direction v")
+        return [norm, weight]
 
     def inverse(self) -> Operation:
         return WeightNorm(dim=self.dim)

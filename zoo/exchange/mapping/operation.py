@@ -21,6 +21,8 @@ class Operation:
     """The name in a map."""
     shorthand: ClassVar[str] = ""
     """The parameter that a bare value sets, as in ``cast: float16``."""
+    checks_values: ClassVar[bool] = False
+    """Whether it raises for some values, which tensors on the meta device do not have."""
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         """Apply the operation to one tensor."""

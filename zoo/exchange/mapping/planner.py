@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
@@ -17,11 +18,9 @@ from zoo.exchange.mapping.fill_value import (
 )
 from zoo.exchange.mapping.matcher import MatchingWork
 from zoo.exchange.mapping.rules import Endpoint, Fill, Rule, TensorMap, expand_endpoints
-from zoo.exchange.mapping.tensor_plan import TensorJob, TensorPlan
+from zoo.exchange.mapping.tensor_plan import TensorJob, TensorPlan, truncate_problems
 from zoo.interfaces.tensors import TensorMeta
 
-MAX_SHOWN = 4
-"""How many problems of one rule are reported."""
 MAX_PROBLEMS = 1_000
 """Number of problems after which planning ends."""
 
@@ -52,6 +51,14 @@ def plan_tensors(
     return _Planner(tensor_map, sources, targets, dtype).plan()
 
 
+def plan_inverse(tensor_map: TensorMap, targets: TensorMetas) -> Sequence[TensorJob]:
+    """Return the jobs of an export of these tensors that have no problems."""
+    planner = _Planner(tensor_map.inverse(), targets, None, None)
+    with suppress(ZooError):  # too many problems
+        planner.collect()
+    return planner.jobs
+
+
 class _Planner:
     def __init__(
         self,
@@ -74,6 +81,13 @@ class _Planner:
         self.dtype = dtype
 
     def plan(self) -> TensorPlan:
+        plan = self.collect()
+        if self.problems:
+            raise SpecError(truncate_problems(self.problems))
+        return plan
+
+    def collect(self) -> TensorPlan:
+        """Return the jobs without problems; add the other ones to `problems`."""
         unused = [str(r.place or r.path) for r in self.map.rules if not self._plan_rule(r)]
         floating = self.dtype or _widest_dtype(
             [meta.dtype for job in self.jobs for meta in job.targets.values()]
@@ -84,11 +98,9 @@ class _Planner:
         for name, meta in (self.targets or {}).items():
             if name not in self.filled and name not in self.failed:
                 self._add_problem(f"no rule sets the model's parameter '{name}' {list(meta.shape)}")
-        if self.problems:
-            raise SpecError(_truncate_problems(self.problems))
         target_dtype = self.dtype if self.targets is None else floating
         jobs = [_set_dtype(job, target_dtype) for job in self.jobs]
-        return TensorPlan(jobs, dropped, unused, constant)
+        return TensorPlan(jobs, dropped, unused, constant, self.file_names)
 
     def _plan_rule(self, rule: Rule) -> bool:
         """Plan a rule for all tensors that it matches; return False if there are none."""
@@ -105,7 +117,7 @@ class _Planner:
                 continue
             self._plan_job(rule, sources, targets)
             if len(self.problems) > MAX_PROBLEMS:
-                raise SpecError(_truncate_problems(self.problems))
+                raise SpecError(truncate_problems(self.problems))
         return bool(bindings)
 
     def _bindings(self, rule: Rule) -> list[dict[str, int]]:
@@ -155,7 +167,10 @@ class _Planner:
             metas[name] = TensorMeta.of(tensor)
             self._check_target(rule, name, metas[name])
         file_names = [self.file_names[name] for name in source_names]
-        self._add_job(TensorJob(file_names, metas, convert, rule.steps(), _line(rule.place)), rule)
+        steps = rule.steps()
+        checks_values = any(step.checks_values for step in steps)
+        names = [str(step) for step in steps]
+        self._add_job(TensorJob(rule, file_names, metas, convert, names, checks_values))
 
     def _missing_names(self, sources: list[str], targets: list[str]) -> list[str]:
         problems = []
@@ -205,15 +220,15 @@ class _Planner:
             except ZooError as error:
                 self.problems.append(fill.problem(f"'{name}': {error}"))
             steps = [f"fill {format_fill_value(fill.value)}"]
-            self._add_job(TensorJob([], {name: meta}, convert, steps, _line(fill.place)), fill)
+            self._add_job(TensorJob(fill, [], {name: meta}, convert, steps))
 
-    def _add_job(self, job: TensorJob, entry: Rule | Fill) -> None:
+    def _add_job(self, job: TensorJob) -> None:
         for name in job.targets:
             if name in self.filled:
                 first = self.filled[name]
                 where = f", first in line {first.line}" if first else ""
-                self.problems.append(entry.problem(f"'{name}' is set more than once{where}"))
-            self.filled[name] = entry.place
+                self.problems.append(job.entry.problem(f"'{name}' is set more than once{where}"))
+            self.filled[name] = job.entry.place
         self.jobs.append(job)
 
     def _record_failure(self, rule: Rule, names: list[str], reasons: list[str]) -> None:
@@ -253,21 +268,6 @@ class _Planner:
         self.problems.append(Problem(message, place=Place(self.map.file)))
 
 
-def _truncate_problems(problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems, a few of each rule: a rule that fails does so in every layer."""
-    by_rule: dict[str, list[Problem]] = {}
-    for problem in problems:
-        by_rule.setdefault(problem.path, []).append(problem)
-    shown = []
-    for path, found in by_rule.items():
-        first = found[:MAX_SHOWN] if path and len(found) > MAX_SHOWN + 1 else found
-        shown += first
-        if len(first) < len(found):
-            message = f"and {len(found) - len(first):,} more problems of this rule"
-            shown.append(replace(found[0], message=message))
-    return shown
-
-
 def _set_dtype(job: TensorJob, floating: torch.dtype | None) -> TensorJob:
     """Return the job with this dtype for its floating-point targets."""
     metas = {
@@ -285,7 +285,3 @@ def _widest_dtype(dtypes: Sequence[torch.dtype]) -> torch.dtype:
     for dtype in floats[1:]:
         widest = torch.promote_types(widest, dtype)
     return widest
-
-
-def _line(place: Place | None) -> int | None:
-    return place.line if place else None

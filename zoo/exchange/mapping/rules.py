@@ -92,11 +92,11 @@ class Rule(MapEntry):
                 unsupported_reason=str(error),
             )
 
-    def steps(self) -> list[str]:
-        """Return the names of the operations in order."""
+    def steps(self) -> list[Operation]:
+        """Return the operations in order."""
         before = [step for endpoint in self.sources for step in endpoint.operations]
         after = [step for endpoint in self.targets for step in endpoint.operations]
-        return [str(step) for step in (*before, *self.operations, *after)]
+        return [*before, *self.operations, *after]
 
 
 def _apply_endpoints(endpoints: Sequence[Endpoint], tensors: Sequence[Tensor]) -> list[Tensor]:

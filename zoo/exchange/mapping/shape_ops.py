@@ -208,9 +208,10 @@ class Pad(Operation):
 
 
 class Unpad(Operation):
-    """Inverse of `Pad`: removes the padding."""
+    """Inverse of `Pad`: removes the padding, which must be zero."""
 
     name: ClassVar[str] = "unpad"
+    checks_values: ClassVar[bool] = True
 
     def __init__(self, *, before: int, after: int, dim: int) -> None:
         self.before, self.after, self.dim = before, after, dim
@@ -222,7 +223,10 @@ class Unpad(Operation):
                 f"unpad: {self.before} + {self.after} elements cannot be removed from dimension "
                 f"{self.dim} of {list(tensor.shape)}"
             )
-        return tensor.narrow(self.dim, self.before, length)
+        kept = tensor.narrow(self.dim, self.before, length)
+        if not tensor.is_meta and tensor.count_nonzero() > kept.count_nonzero():
+            raise ZooError("pad: the padding is not zero any more; an export would lose it")
+        return kept
 
     def inverse(self) -> Operation:
         return Pad(before=self.before, after=self.after, dim=self.dim)
