@@ -66,7 +66,9 @@ def max_positions(model: Model) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _padded_lengths(batch: Mapping[str, Tensor], schema: BatchSchema, limit: int | None) -> Lengths:
+def _padded_lengths(
+    batch: Mapping[str, Tensor], schema: BatchSchema, max_length: int | None
+) -> Lengths:
     """Return the padded size of each dimension of token sequences [B, S]."""
     lengths: Lengths = {}
     for key, field in schema.items():
@@ -76,8 +78,8 @@ def _padded_lengths(batch: Mapping[str, Tensor], schema: BatchSchema, limit: int
                 shifted = len(field.prefix)  # the inputs are one shorter than from bos to eos
                 length = batch[key].shape[1] - shifted
                 multiple = -(-length // MULTIPLE) * MULTIPLE
-                if limit is not None:
-                    multiple = max(length, min(multiple, limit))
+                if max_length is not None:
+                    multiple = max(length, min(multiple, max_length))
                 lengths[dim] = multiple + shifted
     return lengths
 
