@@ -56,6 +56,22 @@ def test_full_precision_converts_half_precision_only():
         assert zoo.plugin.full_precision(tensor) is tensor
 
 
+def test_a_full_precision_function_is_not_changed_by_half_precision_or_autocast():
+    import torch
+
+    @zoo.plugin.full_precision
+    def product(a, b):
+        return a @ b
+
+    a, b = torch.randn(2, 3), torch.randn(3, 2)
+    expected = a @ b
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(product(a, b=b), expected)
+    assert product(a.bfloat16(), b.bfloat16()).dtype is torch.float32
+    assert product(a.double(), b.double()).dtype is torch.float64
+    assert product(a.to("meta"), b.to("meta")).dtype is torch.float32
+
+
 EARLIER = """
 Alignment ArtifactError Attention Backbone Batch Blueprint Choices Decoded Decoder Embedding
 Encoder Filter FrameSampler Given HubError Importer Look Mask Memory Metric MissingExtra Model

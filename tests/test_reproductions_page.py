@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from recipe_kit import make_reproduction, write_recipe
 
+from zoo_lab.reproduce.figures import reaches_published, wilson_interval
 from zoo_lab.reproduce.recipe_file import read_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -64,14 +65,14 @@ def test_each_picture_has_a_caption():
 
 def test_a_recipe_is_shown_with_and_without_results(recipe):
     row = "| [`letters`](#letters) | errors |  | at most 100 % error |"
-    assert f"{row} not run yet |  |  |" in PAGE["render"]({}, [recipe], {})
+    assert f"{row} not run yet |  |  |  |  |" in PAGE["render"]({}, [recipe], {})
     values = [{"test/exact-match": 0.25 * seed, "validation/loss": 1.0} for seed in (1, 2)]
     result = make_reproduction(recipe.recipe.figures, values, cut=["training stopped"], **RUN)
     tried = {"letters": "- a smaller model"}
     lines = PAGE["render"]({"letters": result}, [recipe], tried).splitlines()
     assert "Reversal of letters. none. Data: `letters`." in lines
-    assert f"{row} 62.5 ± 17.68 % error (reached) | 2 | 3 min |" in lines
-    assert "|  | validation/loss |  | at least 50 | 1 ± 0 (not reached) | 2 |  |" in lines
+    assert f"{row} 62.5 ± 17.68 % error |  | yes | 2 | 3 min |" in lines
+    assert "|  | validation/loss |  | at least 50 | 1 ± 0 |  | no | 2 |  |" in lines
     assert "- validation/loss: at least 50; result: 1 ± 0" in lines
     assert "![Validation results of letters by step](curves/letters.svg)" in lines
     assert lines[lines.index("What was tried:") + 2] == "- a smaller model"
@@ -98,7 +99,7 @@ def test_a_recipe_that_reaches_its_targets_has_no_plot(recipe):
     values = [{"test/exact-match": 1.0, "validation/loss": 60.0}]
     result = make_reproduction(recipe.recipe.figures, values, **RUN)
     page = PAGE["render"]({"letters": result}, [recipe], {"letters": "- a smaller model"})
-    assert "not reached" not in page
+    assert "Targets that are not reached" not in page
     assert "curves/" not in page
     assert "What was tried:\n\n- a smaller model" in page
     assert PAGE["plots"]({"letters": result}) == {}
@@ -126,3 +127,29 @@ def test_captions_of_photographs_are_compared_with_those_without_attention(resul
             assert figure.at_least is None or figure.at_least == pytest.approx(
                 plain[figure.value], rel=0.005
             )
+
+
+def test_the_papers_figure_and_the_own_target_are_compared_separately(recipe):
+    values = [{"validation/loss": 1.0}]
+    figure = make_reproduction(recipe.recipe.figures, values, **RUN).figures[-1]
+    assert figure.reached is False  # at least 50
+    assert reaches_published(figure, "0.9 (a paper)") is True
+    assert reaches_published(figure, "at least 1.1") is False
+    assert reaches_published(figure, "one rollout: 0.9") is None
+    without = figure.model_copy(update={"at_least": None})
+    assert reaches_published(without, "0.9") is None
+
+
+@pytest.mark.parametrize(
+    ("proportion", "items", "expected"),
+    [(0.0, 10, (0.0, 0.2775)), (0.5, 100, (0.4038, 0.5962)), (0.0144, 10_000, (0.01225, 0.01692))],
+)
+def test_intervals_are_those_of_wilson(proportion, items, expected):
+    assert wilson_interval(proportion, items) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_first_figure_of_ram_is_one_rollout(results, recipes):
+    page = PAGE["render"](results, recipes, PAGE["read_tried"](results))
+    first = next(line for line in page.splitlines() if "(#ram-mnist)" in line)
+    assert "one rollout of 6 glimpses" in first
+    assert "| 1.44 % error [1.22, 1.69] | no |" in first

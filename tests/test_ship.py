@@ -5,7 +5,9 @@ import runpy
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tokenizers
 import torch
 from packaging_kit import ROOT
 from recipe_kit import write_recipe
@@ -84,6 +86,49 @@ def test_files_and_notice_are_those_of_the_catalogue():
     assert results == set(NAMES)
 
 
+@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+def test_the_licence_is_that_of_the_data_if_it_requires_one(model):
+    header = read_header(find_shipped(model).path)
+    share_alike = any("BY-SA" in data.licence for data in model.shipped.data)
+    assert model.licence == ("CC-BY-SA-4.0" if share_alike else "Apache-2.0")
+    assert header.provenance.get("licence") == ("CC-BY-SA-4.0" if share_alike else None)
+
+
+def test_the_package_has_the_licences_of_all_models():
+    project = tomllib.loads((ROOT / "weights/pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    assert set(project["license"].split(" AND ")) == {model.licence for model in MODELS}
+    assert project["license-files"] == ["LICENSE", "zoo_weights/NOTICE.md"]
+    own = ROOT / "weights" / "LICENSE"
+    assert own.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_spellings_of_either_case_have_the_same_pronunciation():
+    model = zoo.load("g2p-bahdanau")
+    upper, lower, mixed = zoo.generate(model, ["HELLO", "hello", "Hello"])
+    assert upper[0].text == lower[0].text == mixed[0].text == "HH EH L OW"
+
+
+@pytest.mark.parametrize(
+    ("vocab", "expected"), [("AB'", "AB'AB"), ("ab'", "ab'ab"), ("Ab'a", "ab'A?")]
+)
+def test_case_is_folded_if_a_tokenizer_has_letters_of_one_case(vocab, expected):
+    tokens = {token: index for index, token in enumerate(["?", *vocab])}
+    backend = tokenizers.Tokenizer(tokenizers.models.WordLevel(tokens, unk_token="?"))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+    folded = tokenizers.Tokenizer.from_str(SHIP["fold_case"](backend.to_str()))
+    assert "".join(folded.encode("ab'AB").tokens) == expected
+
+
+def test_images_of_another_size_than_the_training_images_are_rejected():
+    model = zoo.load("ram-mnist")
+    zoo.predict(model, [np.zeros((28, 28), np.uint8)])
+    expected = r"the image is 60 x 60 \(height x width\), but the model takes 28 x 28; resize"
+    with pytest.raises(ZooError, match=expected):
+        zoo.predict(model, [np.zeros((60, 60), np.uint8)])
+
+
 def test_the_extra_requires_the_version_of_the_weights():
     project, weights = (
         tomllib.loads((ROOT / name).read_text(encoding="utf-8"))["project"]
@@ -147,9 +192,13 @@ def test_run_is_shipped_and_measured_again(run, monkeypatch):
         torch.testing.assert_close(tensor, trained[name].bfloat16(), rtol=0, atol=0)
     assert letters.results[0].value == round(first.values["test/exact-match"], 4)
     assert len(first.hypotheses["test"].texts) == min(FIRST, first.hypotheses["test"].count)
-    assert "- `letters`: letters. Me." in (run / SHIP["NOTICE"]).read_text()
+    notice = (run / SHIP["NOTICE"]).read_text()
+    assert "- `letters`: the weights are licensed under MIT.\n  Trained on letters. Me." in notice
     assert SHIP["read_result"]("letters", run) == first
 
+    described = SHIP["describe"]("letters", root=run)
+    assert described == first
+    assert (run / "registry.yaml").read_text() == text
     again = SHIP["measure"]("letters", root=run)
     assert (again.values, again.hypotheses) == (first.values, first.hypotheses)
     assert (run / "registry.yaml").read_text() == text

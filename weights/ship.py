@@ -2,6 +2,7 @@
 
     python weights/ship.py runs/reproductions/gat-cora/seed-0 --data data
     python weights/ship.py --measure gat-cora --data data
+    python weights/ship.py --describe gat-cora --data data
 
 A run is a folder that `zoo reproduce` wrote. Nothing is changed unless all steps succeed.
 """
@@ -17,6 +18,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
+from shipped_metadata import (
+    ROOT,
+    find_licences,
+    fold_case,
+    render_notice,
+    required_licence,
+    with_image_sizes,
+    without_folders,
+)
 
 import zoo
 from zoo.cli.progress import task_progress
@@ -31,7 +41,6 @@ from zoo_lab.reproduce.recipe_file import RecipeFile, read_recipe
 from zoo_lab.reproduce.result import SeedResult
 from zoo_lab.reproduce.shipped_result import ShippedResult, measure_shipped
 
-ROOT = Path(__file__).parents[1]
 FILES = Path("weights", "zoo_weights")
 RESULTS = Path("lab", "reproductions", "shipped")
 REGISTRY = "registry.yaml"
@@ -48,22 +57,14 @@ def ship(
     header = read_header(source)
     recipe = read_recipe(recipe_source or header.spec["name"], check=False)
     training = _read_training(source.parent / "result.json", recipe)
-    licences = find_licences(recipe.recipe.data, root)
+    find_licences(recipe.recipe.data, root)
     with TemporaryDirectory() as folder:
         staged = Path(folder)
         file = staged / FILES / f"{recipe.name}.safetensors"
         file.parent.mkdir(parents=True)
         model = zoo.load(source, dtype="bfloat16")
         model.spec = without_folders(header.spec)
-        zoo.save(model, file, provenance={**header.provenance, "data_licences": licences})
-        shipped = {
-            "file": (FILES / file.name).as_posix(),
-            "sha256": hash_file(file),
-            "bytes": file.stat().st_size,
-            "dtype": "bfloat16",
-            "recipe": recipe.source,
-            "data": licences,
-        }
+        shipped = save_shipped(model, file, recipe, header.provenance, root)
         text = (root / REGISTRY).read_text(encoding="utf-8")
         (staged / REGISTRY).write_text(edit_registry(text, recipe, shipped, []), encoding="utf-8")
         check_total(read_catalogue(staged / REGISTRY))
@@ -74,6 +75,54 @@ def ship(
         shutil.copyfile(file, root / FILES / file.name)
     write(root, recipe, shipped, result)
     return result
+
+
+def describe(name: str, *, root: Path = ROOT) -> ShippedResult:
+    """Write the metadata of a shipped model again: licences, tokenizers and the size of its images.
+
+    The weights are bitwise equal, and so are its results.
+    """
+    entry = find_entry(root / REGISTRY, name)
+    assert entry.shipped is not None
+    recipe = read_recipe(entry.shipped.recipe, check=False)
+    target = root / entry.shipped.file
+    header = read_header(target)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / target.name
+        model = zoo.load(target)
+        model.spec = with_image_sizes(header.spec, recipe)
+        shipped = save_shipped(model, file, recipe, header.provenance, root)
+        if read_header(file).hashes != header.hashes:
+            raise ZooError(f"the weights of {target} would change")
+        shutil.copyfile(file, target)
+    sizes = {key: shipped[key] for key in ("sha256", "bytes")}
+    result = read_result(name, root).model_copy(update=sizes)
+    write(root, recipe, shipped, result)
+    return result
+
+
+def save_shipped(
+    model: zoo.Model, file: Path, recipe: RecipeFile, provenance: Mapping[str, Any], root: Path
+) -> dict[str, Any]:
+    """Save a model with the licences of its data, and return its row in the catalogue."""
+    names = recipe.recipe.data
+    licences = find_licences(names, root)
+    model.tokenizer = {
+        key: fold_case(text) if key == "source" else text
+        for key, text in (model.tokenizer or {}).items()
+    } or None
+    described: dict[str, Any] = {"data_licences": licences}
+    if licence := required_licence(names, root):
+        described["licence"] = licence
+    zoo.save(model, file, provenance={**provenance, **described})
+    return {
+        "file": (FILES / file.name).as_posix(),
+        "sha256": hash_file(file),
+        "bytes": file.stat().st_size,
+        "dtype": "bfloat16",
+        "recipe": recipe.source,
+        "data": licences,
+    }
 
 
 def measure(name: str, *, root: Path = ROOT, device: str = "cpu") -> ShippedResult:
@@ -97,7 +146,8 @@ def write(
     file.write_text(f"{result.model_dump_json(indent=1)}\n", encoding="utf-8")
     registry = root / REGISTRY
     text = registry.read_text(encoding="utf-8")
-    text = edit_registry(text, recipe, shipped, result_rows(recipe, result))
+    licence = required_licence(recipe.recipe.data, root)
+    text = edit_registry(text, recipe, shipped, result_rows(recipe, result), licence)
     registry.write_text(text, encoding="utf-8")
     (root / NOTICE).write_text(render_notice(read_catalogue(registry)), encoding="utf-8")
 
@@ -122,7 +172,11 @@ def result_rows(recipe: RecipeFile, result: ShippedResult) -> list[dict[str, Any
 
 
 def edit_registry(
-    text: str, recipe: RecipeFile, shipped: Mapping[str, Any], results: Sequence[Mapping[str, Any]]
+    text: str,
+    recipe: RecipeFile,
+    shipped: Mapping[str, Any],
+    results: Sequence[Mapping[str, Any]],
+    licence: str | None = None,
 ) -> str:
     """Return the text of a catalogue with the weights and results of a model.
 
@@ -134,41 +188,11 @@ def edit_registry(
         known = yaml.safe_load(listed[recipe.name])[0]
     else:
         known = {"spec": _base_spec(recipe), "paper": recipe.recipe.paper, "licence": "Apache-2.0"}
+    known["licence"] = licence or known["licence"]
     row = {"name": recipe.name, **known, "shipped": dict(shipped), "results": list(results)}
     dumped = yaml.safe_dump([row], sort_keys=False, allow_unicode=True, width=1_000)
     listed[recipe.name] = "".join(f"  {line}\n" for line in dumped.splitlines())
     return "".join([head, *listed.values()])
-
-
-def render_notice(models: Sequence[CatalogueEntry]) -> str:
-    """Return the licences of the training data of all shipped models."""
-    lines = ["# Training data of the shipped models", ""]
-    for model in models:
-        for data in model.shipped.data if model.shipped else ():
-            lines.append(f"- `{model.name}`: {data.name}. {data.attribution}. {data.url}")
-            lines.append(f"  Licence: {data.licence}.")
-    return "\n".join(lines) + "\n"
-
-
-def find_licences(names: Sequence[str], root: Path = ROOT) -> list[dict[str, str]]:
-    """Return the licences of data sets; raise ZooError if one is not listed."""
-    file = root / "weights" / "data_licences.yaml"
-    known = yaml.safe_load(file.read_text(encoding="utf-8"))
-    if unknown := [name for name in names if name not in known]:
-        raise ZooError(
-            f"{file.name} has no licence of {', '.join(unknown)}; weights trained on other data "
-            "are not shipped"
-        )
-    return [{"name": name, **known[name]} for name in names]
-
-
-def without_folders(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec with the file names of its tokenizers, which are stored in the model."""
-    parts = {key: dict(part) for key, part in spec.get("preprocessing", {}).items()}
-    for part in parts.values():
-        if isinstance(part.get("tokenizer"), str):
-            part["tokenizer"] = Path(part["tokenizer"]).name
-    return {**spec, "preprocessing": parts}
 
 
 def find_entry(registry: Path, name: str) -> CatalogueEntry:
@@ -206,6 +230,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folder of one seed")
     parser.add_argument("--measure", action="append", default=[], metavar="NAME")
+    parser.add_argument("--describe", action="append", default=[], metavar="NAME")
     parser.add_argument(
         "--data", help=f"folder of the data sets; default: {VARIABLE}, or {DEFAULT}"
     )
@@ -217,6 +242,7 @@ def main() -> None:
     try:
         results = [ship(run, device=arguments.device) for run in arguments.runs]
         results += [measure(name, device=arguments.device) for name in arguments.measure]
+        results += [describe(name) for name in arguments.describe]
     except ZooError as error:
         sys.exit(f"error: {error}")
     for result in results:

@@ -23,11 +23,13 @@ STUDIES = ROOT / "lab" / "atlas"
 RESULTS = STUDIES / "results"
 LESSONS = STUDIES / "lessons.md"
 PAGE = ROOT / "docs" / "atlas.md"
+SPEED = 4
+"""The column of the speed."""
 ORDER = ("translation", "g2p", "captions", "graphs")
 
 INTRODUCTION = """# Atlas of attention
 
-Which score, which alignment, at what cost? This page compares them on four tasks. It is written by
+Which score, which alignment? This page compares them on four tasks. It is written by
 `python lab/atlas/page.py` from the files in `lab/atlas/results`, which `zoo compare` writes; the
 variants are described in `lab/atlas/*.yaml`.
 
@@ -44,10 +46,8 @@ How to read the tables:
 - Quality is mean ± standard deviation over the seeds, on the test data, which is evaluated once,
   with the checkpoint that the validation data selected. With few seeds the spread is a rough
   estimate: a difference that is smaller than the spreads of both rows together may be chance.
-- The speed is that of the training, the median over its log and then over the seeds. Many runs
-  shared the GPU, and not always equally many: the seeds of one variant can differ by a factor of
-  five, so these speeds do not rank the variants. Memory is the maximum that torch allocates in the
-  training.
+- Memory is the maximum that torch allocates in the training. There is no speed, because the runs
+  shared a GPU.
 - The same command continues: a finished run is not repeated.
 """
 
@@ -115,12 +115,18 @@ def _section(plan: StudyPlan, result: StudyResult) -> Iterator[str]:
     for group in result.groups:
         yield f"### {result.name}: {group.title}"
         yield ""
-        yield from markdown_table(table_columns(result), table_rows(result, group))
+        rows = [_without_speed(row) for row in table_rows(result, group)]
+        yield from markdown_table(_without_speed(table_columns(result)), rows)
         yield ""
         notes = list(summarise(result, group))
         notes += [f"Left out: {name}: {reason}." for name, reason in group.excluded.items()]
         yield from [*(f"- {note}" for note in notes), ""] if notes else ()
     yield from _runs(plan, result)
+
+
+def _without_speed(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return the cells of a row without the speed: runs that share a GPU do not show it."""
+    return (*cells[:SPEED], *cells[SPEED + 1 :])
 
 
 def _runs(plan: StudyPlan, result: StudyResult) -> Iterator[str]:

@@ -8,13 +8,20 @@ recipe that misses a target has a plot in docs/curves and a section in lab/repro
 others may have a section.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from zoo.registry.component_registry import default_registry
 from zoo_lab.reproduce.curve_plot import plot_curves
-from zoo_lab.reproduce.figures import format_figure, format_target
+from zoo_lab.reproduce.figures import (
+    format_figure,
+    format_interval,
+    format_number,
+    format_target,
+    reaches_published,
+)
 from zoo_lab.reproduce.markdown import markdown_row
 from zoo_lab.reproduce.recipe_file import RecipeFile, read_recipe
 from zoo_lab.reproduce.result import FigureResult, Reproduction, SeedResult, convert_unit
@@ -30,7 +37,19 @@ CAPTIONS = {
     "draw-mnist": "64 images sampled from the trained model, which the run writes to `drawn.png`:",
 }
 """Captions of the pictures in docs/pictures, by recipe."""
+ONE_ROLLOUT = ROOT / "lab" / "reproductions" / "one_rollout.json"
+PUBLISHED_RAM = (
+    "1.12 / 1.07 / 1.22 % for 4 / 6 / 8 glimpses (conference version; quoted, not checked); "
+    "1.29 % for 6 (arXiv version)"
+)
 NOT_RUN = "not run yet"
+_REACHED = "paper's figure reached|own target reached"
+COLUMNS = f"recipe|figure|paper's figure|own target|result|{_REACHED}|seeds|time".split("|")
+ITEMS = {
+    **dict.fromkeys(("ram-mnist", "ram-mnist-7"), 10_000),
+    **dict.fromkeys(("gat-cora", "gat-citeseer", "gat-pubmed"), 1_000),
+}
+"""Number of test items of recipes whose figure is a proportion of them."""
 POINTS = 8
 
 INTRODUCTION = """# Reproductions
@@ -50,6 +69,10 @@ training, the evaluation, and what differs from the paper; it is a file in the f
 - Results are means and standard deviations over the seeds. Times are those of all seeds together.
   Most runs shared a GPU with others, so that a single run is faster; their sections state with how
   many.
+- The paper's figure and the own target are compared separately: an own target can be below or above
+  what the paper reports. The paper's figure is compared if the own target tells which direction is
+  better. Figures that are proportions of few test items have a 95 % interval of Wilson in brackets,
+  for the mean over the seeds; it does not include the variation between seeds.
 - A recipe that misses a target has a plot of the validation results by step, and a list of what was
   tried. The plot has the metric of the target, or the loss if the metric is not computed in the
   training; the first values can be outside of it. Recipes for which other settings were compared
@@ -127,8 +150,7 @@ def render(
     tried: Mapping[str, str],
 ) -> str:
     """Return the page; `tried` is what was tried, by recipe."""
-    lines = [INTRODUCTION, "| recipe | figure | published | target | result | seeds | time |"]
-    lines.append("|" + "---|" * 7)
+    lines = [INTRODUCTION, markdown_row(COLUMNS), "|" + "---|" * len(COLUMNS)]
     for recipe in recipes:
         lines += _rows(recipe, results.get(recipe.name))
     for recipe in recipes:
@@ -145,14 +167,36 @@ def _rows(recipe: RecipeFile, result: Reproduction | None) -> Iterator[str]:
         figures = recipe.recipe.figures
         for figure in [f for f in figures if format_target(f)] or figures[:1]:
             cells = [name, figure.label, figure.published, format_target(figure), NOT_RUN]
-            yield markdown_row([*cells, "", ""])
+            yield markdown_row([*cells, "", "", "", ""])
             name = ""
         return
     time = _minutes(sum(seed.seconds for seed in result.seeds))
+    if recipe.name in (measured := json.loads(ONE_ROLLOUT.read_text(encoding="utf-8"))):
+        yield markdown_row([name, *_one_rollout(**measured[recipe.name]), "1", ""])
+        name = ""
+    claims = {figure.value: figure for figure in recipe.recipe.figures}
     for figure in result.figures:
-        cells = [name, figure.label, figure.published, format_target(figure)]
-        yield markdown_row([*cells, format_figure(figure), str(len(figure.by_seed)), time])
+        claim = claims.get(figure.value, figure)  # label and published figure as they are now
+        cells = [name, claim.label, claim.published, format_target(figure)]
+        items = ITEMS.get(recipe.name)
+        cells.append(_mean(figure) + (format_interval(figure.mean, items) if items else ""))
+        cells += [
+            _yes_or_no(reaches_published(figure, claim.published)),
+            _yes_or_no(figure.reached),
+        ]
+        yield markdown_row([*cells, str(len(figure.by_seed)), time])
         name = time = ""
+
+
+def _one_rollout(command: str, items: int, error: float) -> list[str]:
+    """Return the cells of a model that is evaluated as in the paper, with one rollout."""
+    label = f"error, one rollout of 6 glimpses, shipped model (`{command}`)"
+    result = f"{format_number(error)} % error{format_interval(error, items)}"
+    return [label, PUBLISHED_RAM, "", result, "no", ""]
+
+
+def _yes_or_no(reached: bool | None) -> str:
+    return {None: "", True: "yes", False: "no"}[reached]
 
 
 def _section(recipe: RecipeFile, result: Reproduction | None) -> Iterator[str]:

@@ -21,8 +21,8 @@ class LogMel(Embedding):
 
     where ε is 1e-10. Frame s covers the N samples from sH on, without padding at either end: a
     waveform of L samples gives 1 + (L - N) // H frames. Zeros at the end of a waveform are treated
-    as padding, including digital silence at the end of a recording. Half-precision inputs are
-    converted to float32.
+    as padding, including digital silence at the end of a recording. It is computed
+    in float32 also for half-precision inputs and under autocast.
 
     Paper: Davis and Mermelstein 1980, section 2; Slaney 1998, Auditory Toolbox, for the Slaney
     scale.
@@ -107,14 +107,18 @@ class LogMel(Embedding):
 
     def forward(self, inputs: Tensor) -> Tensor:
         mask = self.mask(inputs)
-        samples = full_precision(inputs)
-        frames = samples.unfold(1, self.window, self.hop)  # [B, S, N]
-        spectrum = frames @ windowed_dft(self.window, self.fft, like=samples)
-        power = spectrum.square().sum(dim=0)  # [B, S, F // 2 + 1]
-        vectors = (power @ self._mel_filters(samples)).clamp(min=self.MIN_ENERGY).log()
+        vectors = self._log_energies(inputs)
         if self.normalise:
             vectors = _normalise(vectors, mask)
         return vectors.masked_fill(~mask[..., None], 0.0).to(self.dtype_buffer.dtype)
+
+    @full_precision
+    def _log_energies(self, samples: Tensor) -> Tensor:
+        """Compute the logarithms of the band energies [B, S, mels] of samples [B, L]."""
+        frames = samples.unfold(1, self.window, self.hop)  # [B, S, N]
+        spectrum = frames @ windowed_dft(self.window, self.fft, like=samples)
+        power = spectrum.square().sum(dim=0)  # [B, S, F // 2 + 1]
+        return (power @ self._mel_filters(samples)).clamp(min=self.MIN_ENERGY).log()
 
     def input_schema(self) -> TensorSchema:
         return TensorSchema(("B", "L"), "float")

@@ -12,6 +12,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from zoo.plugin import full_precision
+
 
 @dataclass(frozen=True)
 class FilterBanks:
@@ -21,10 +23,12 @@ class FilterBanks:
     F_Y: Tensor
     gamma: Tensor
 
+    @full_precision
     def read(self, images: Tensor) -> Tensor:
         """Compute gamma F_Y x F_X^T, equation 27: [B, C, height, A] -> [B, C, N, N]."""
         return self.gamma[:, None, None, None] * (self.F_Y[:, None] @ images @ self.F_X[:, None].mT)
 
+    @full_precision
     def write(self, patches: Tensor) -> Tensor:
         """Compute F_Y^T w F_X / gamma, equation 29: [B, C, N, N] -> [B, C, height, A]."""
         images = self.F_Y[:, None].mT @ patches @ self.F_X[:, None]

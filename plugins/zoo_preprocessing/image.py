@@ -24,7 +24,8 @@ class Image(Preprocessor):
     Resizing is bilinear with antialiasing, as in Pillow.
 
     Args:
-        size: height and width, or one number for both; by default those of the model.
+        size: height and width, or one number for both; by default those of the model or, if
+            images are not resized, those of the training images if all have the same.
         resize: ``stretch`` to the size; ``crop`` keeps the aspect ratio and cuts the centre;
             ``pad`` keeps it and adds black borders; ``none`` rejects images of another size.
         mean: subtracted, for all channels or for each.
@@ -90,6 +91,19 @@ class Image(Preprocessor):
                     f"{name} has {len(value)} values, but the model takes {channels} channels"
                 )
         return {key: self.schema._replace(dtype="float", dims=("B", channels, height, width))}
+
+    def fit(self, values: Iterable[Any]) -> dict[str, Any]:
+        """Return the size of images that are not resized, if it is the same for all of them, so
+        that the model rejects images of another size than it was trained for."""
+        _, height, width = self.outputs("image")["image"].dims[1:]  # type: ignore[index]
+        if self.resize != "none" or (isinstance(height, int) and isinstance(width, int)):
+            return {}
+        sizes = set()
+        for value in values:
+            sizes.add(_to_pixels(value).shape[:2])
+            if len(sizes) > 1:
+                return {}
+        return {"size": list(sizes.pop())} if sizes else {}
 
     def encode(self, value: Any) -> Array:
         array: Array = self.encode_many([value])[0]

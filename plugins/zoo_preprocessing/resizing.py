@@ -31,7 +31,7 @@ def resize(image: Array, size: Size, mode: Mode) -> Array:
         expected = " x ".join("any" if side is None else str(side) for side in size)
         raise DataError(
             f"the image is {height} x {width} (height x width), but the model takes {expected}; "
-            "set resize: stretch, crop or pad"
+            "resize the image, or set resize: stretch, crop or pad in the spec"
         )
     if H is None or W is None:
         ratio = (H / height) if H is not None else ((W or width) / width)

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import FromParent
+from zoo.plugin import FromParent, full_precision
 
 
 class Retina(nn.Module):
@@ -67,6 +67,10 @@ class Retina(nn.Module):
 
     def forward(self, images: Tensor, locations: Tensor) -> Tensor:
         self._validate_images(images)
+        return self._squares(images, locations).to(images.dtype)
+
+    @full_precision
+    def _squares(self, images: Tensor, locations: Tensor) -> Tensor:
         height, width = images.shape[-2:]
         squares = []
         for cell in self.cells:

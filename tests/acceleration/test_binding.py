@@ -143,3 +143,9 @@ def test_paths_of_a_model_on_the_meta_device():
     assert (declining.name, declining.acceleration) == ("0", "declining")
     assert counting.evaluation is None
     assert counting.training is None
+
+
+def test_models_on_the_meta_device_use_the_reference():
+    model = zoo.accelerate(zoo.compose("bert-tiny")).to("meta")
+    batch = {key: tensor.to("meta") for key, tensor in model.example(2, 3).items()}
+    assert model(batch).logits.shape[:2] == (2, 3)

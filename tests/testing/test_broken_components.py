@@ -7,6 +7,7 @@ import torch
 from broken import BROKEN as BROKEN_PARTS
 from broken_accelerations import BROKEN as BROKEN_ACCELERATIONS
 from broken_attention import BROKEN as BROKEN_ATTENTION
+from broken_autocast import BROKEN as BROKEN_AUTOCAST
 from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_batches import BROKEN as BROKEN_BATCHES
 from broken_contracts import BROKEN as BROKEN_CONTRACTS
@@ -33,6 +34,7 @@ BROKEN = [
     *BROKEN_PARTS,
     *BROKEN_ACCELERATIONS,
     *BROKEN_ATTENTION,
+    *BROKEN_AUTOCAST,
     *BROKEN_BACKBONES,
     *BROKEN_BATCHES,
     *BROKEN_CONTRACTS,

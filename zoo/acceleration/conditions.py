@@ -22,6 +22,8 @@ def why_not(acceleration: Acceleration, target: Any, device: torch.device) -> st
 
     The method can still return `Declined` because of its arguments.
     """
+    if device.type == "meta":
+        return "the device is 'meta', where nothing is computed"
     if torch.compiler.is_compiling():
         if not acceleration.traceable:
             return "the model is compiled"

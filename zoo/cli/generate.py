@@ -60,7 +60,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Generate from source texts, images or audio, or continue prompts; classifiers print the class
-    and its probability."""
+    and its probability. A warning names symbols that the model does not know."""
     from zoo.generation.pipeline import generate
     from zoo.generation.prediction import can_predict
     from zoo.hub.models import load
@@ -68,6 +68,8 @@ def command(
     lines = _read_lines(texts or [], file)
     inputs: list[Any] = [_parse_ids(line) for line in lines] if ids else lines
     loaded = load(model)
+    if not ids:
+        _warn_unknown(loaded, lines)
     if loaded.generation_input is None and can_predict(loaded):
         _predict(loaded, lines, as_json=as_json)
         return
@@ -92,6 +94,16 @@ def command(
     for hypotheses in results:
         best = hypotheses[0]
         print(best.text if best.text is not None else " ".join(map(str, best.tokens)))
+
+
+def _warn_unknown(model: Any, texts: list[str]) -> None:
+    import warnings
+
+    from zoo.errors import ZooWarning
+    from zoo.generation.unknown_symbols import describe_unknown
+
+    if message := describe_unknown(model, texts):
+        warnings.warn(message, ZooWarning, stacklevel=2)
 
 
 def _predict(model: Any, inputs: list[str], *, as_json: bool) -> None:

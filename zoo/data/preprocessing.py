@@ -69,7 +69,7 @@ def fit_preprocessors(
             "from registered components"
         )
     section = {key: dict(value) for key, value in model.spec["preprocessing"].items()}
-    for key, params in _fitted_params(spec, model).items():
+    for key, params in fit_parameters(spec, model).items():
         section[key] |= params
     model.spec = {**model.spec, "preprocessing": section}
     found = build_preprocessors(model, registry=registry)
@@ -80,7 +80,7 @@ def fit_preprocessors(
     return found
 
 
-def _fitted_params(spec: Spec, model: Model) -> dict[str, dict[str, Any]]:
+def fit_parameters(spec: Spec, model: Model) -> dict[str, dict[str, Any]]:
     """Return the parameters that depend on the training data, by key of the batch."""
     schema = model.batch_schema() or {}
     built = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,30 @@ class Tokenizer:
         """Return the token IDs without the start and end tokens of a schema, which are added when
         a batch is made. The tokenizer's post-processor may have added them."""
         return [remove_special_tokens(ids, field) for ids in self.encode(texts)]
+
+    def unknown(self, texts: Iterable[str]) -> list[str]:
+        """Return the parts of texts that are encoded as the unknown token or, if there is no such
+        token, the characters that are left out; each once, in the order of the texts."""
+        found: dict[str, None] = {}
+        with _report_errors("the tokenizer cannot encode the text"):
+            for text in texts:
+                if self._unknown_id is None:
+                    found.update(dict.fromkeys(c for c in text if not self.backend.encode(c).ids))
+                    continue
+                encoding = self.backend.encode(text, add_special_tokens=False)
+                pairs = zip(encoding.ids, encoding.offsets, strict=True)
+                parts = (text[slice(*span)] for i, span in pairs if i == self._unknown_id)
+                found.update(dict.fromkeys(parts))
+        return [part for part in found if part.strip()]
+
+    @cached_property
+    def _unknown_id(self) -> int | None:
+        """The ID of the unknown token, if the tokenizer has one."""
+        model = json.loads(self.backend.to_str())["model"]
+        if model.get("unk_id") is not None:  # of Unigram models
+            return int(model["unk_id"])
+        token = model.get("unk_token")
+        return None if token is None else self.backend.token_to_id(token)
 
     def special_ids(self) -> dict[int, str]:
         """Return the special tokens by ID."""

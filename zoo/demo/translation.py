@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from zoo.attention import recording
-from zoo.data.padding import pad_tensor
 from zoo.data.special_tokens import add_special_tokens
 from zoo.data.tokenizer import Tokenizer
 from zoo.demo.words import Word, split_words
@@ -90,8 +89,8 @@ def align(model: Model, sentence: str, output: Sequence[int]) -> Heatmap | None:
     schema = model.batch_schema() or {}
     target = add_special_tokens(np.array(output), schema["target"]).tolist()
     inputs = torch.tensor([source])
-    if len(source) == len(target) - 1:  # so that self-attention has another shape
-        inputs = pad_tensor(inputs, (1, len(source) + 1), schema["source"].pad or 0)
+    if len(source) == len(target) - 1:  # the shape of self-attention differs without the last token
+        target = target[:-1]
     with recording(model) as log:
         model({"source": inputs, "target": torch.tensor([target])})
     weights = _find_cross_attention(log, len(target) - 1, inputs.shape[1])

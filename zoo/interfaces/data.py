@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -16,15 +16,45 @@ from torch.utils._pytree import register_dataclass
 
 from zoo.errors import ZooError
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 Batch = Mapping[str, Tensor]
 """The input of a model: tensors by name, batch first."""
 
 
-def full_precision(tensor: Tensor) -> Tensor:
-    """Convert half precision and integers to float32; return float32 and float64 unchanged."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+@overload
+def full_precision(value: Tensor) -> Tensor: ...
+
+
+@overload
+def full_precision(value: Callable[_P, _T]) -> Callable[_P, _T]: ...
+
+
+def full_precision(value: Any) -> Any:
+    """Convert half precision and integers to float32; return float32 and float64 unchanged.
+
+    As a decorator of a function: it computes in float32 or higher. Its half-precision arguments are
+    converted, and autocast is disabled, which would compute matrix products in half precision.
+    """
+    if isinstance(value, Tensor):
+        return value.to(torch.promote_types(value.dtype, torch.float32))
+
+    @functools.wraps(value)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(_raise_precision(argument) for argument in args)
+        kwargs = {name: _raise_precision(argument) for name, argument in kwargs.items()}
+        tensors = [v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)]
+        device = tensors[0].device.type
+        with torch.autocast("cpu" if device == "meta" else device, enabled=False):
+            return value(*args, **kwargs)
+
+    return function
+
+
+def _raise_precision(value: Any) -> Any:
+    is_float = isinstance(value, Tensor) and value.is_floating_point()
+    return full_precision(value) if is_float else value
 
 
 @dataclass(frozen=True)

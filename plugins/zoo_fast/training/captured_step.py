@@ -13,19 +13,16 @@ from zoo.plugin import Acceleration, Call, reference
 from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.late_gradients import LateGradients
-from zoo_fast.training.capture import (
-    MAX_GRAPHS,
-    make_capturable,
-    pad_lengths,
-    why_not_captured,
-)
+from zoo_fast.training.capture import MAX_GRAPHS, make_capturable, why_not_captured
+from zoo_fast.training.length_padding import LengthPadding
 from zoo_fast.training.two_streams import step_on_two_streams
 
 
 class CapturedStep(Acceleration):
     """Captures a training step as a CUDA graph for each shape of a batch, and replays it.
 
-    Lengths are padded to a multiple of 8, so that there are few shapes. The results and the random
+    Lengths are padded to a multiple of 8 where the model accepts it, so that there are few shapes
+    (`LengthPadding`). The results and the random
     numbers are those of a step that is not captured. While a step is captured, gradients of
     parameters are computed on a second stream, on which the optimiser also updates half of them.
     """
@@ -40,7 +37,7 @@ class CapturedStep(Acceleration):
         self._is_checked = False
         self._graphed: GraphedFunction | None = None
         self._stream: torch.cuda.Stream | None = None
-        self._complete: set[tuple[tuple[str, torch.Size], ...]] = set()
+        self._pad: LengthPadding | None = None
 
     def why_not(self, target: LocalStep, device: torch.device) -> str | None:
         """Return why steps are not captured. The batch can be on another device than the step."""
@@ -54,13 +51,14 @@ class CapturedStep(Acceleration):
     def __call__(
         self, target: LocalStep, batch: Mapping[str, Tensor]
     ) -> tuple[Tensor, Tensor | None]:
-        if self._graphed is None:
+        if self._graphed is None or self._pad is None:
             make_capturable(target.optimiser)
             self._stream = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
+            self._pad = LengthPadding(target.model)
             self._graphed = GraphedFunction(
                 partial(self._update, target), max_graphs=MAX_GRAPHS, device=target.device
             )
-        loss, norm = self._graphed(self._pad(target, batch))
+        loss, norm = self._graphed(self._pad(batch))
         # The next replay overwrites the outputs of a graph.
         return loss.clone(), None if norm is None else norm.clone()
 
@@ -74,16 +72,6 @@ class CapturedStep(Acceleration):
         step = LocalStep(module, model, optimiser, device=device, clip=1.0)
         for items, length in ((3, 5), (1, 1)):
             yield Call(step, (model.example(items, length),), method="__call__")
-
-    def _pad(self, target: LocalStep, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Pad the lengths; what was found for a shape is kept, because the schema takes long."""
-        shapes = tuple((key, tensor.shape) for key, tensor in batch.items())
-        if shapes in self._complete:
-            return batch
-        padded = pad_lengths(batch, target.model)
-        if all(padded[key] is tensor for key, tensor in batch.items()):
-            self._complete.add(shapes)
-        return padded
 
     def _update(
         self, target: LocalStep, batch: Mapping[str, Tensor]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Protocol
 
 from zoo_lab.reproduce.result import FigureResult
@@ -35,6 +37,32 @@ def format_figure(figure: FigureResult) -> str:
     spread = "" if figure.spread is None else f" ± {format_number(figure.spread)}"
     reached = {None: "", True: " (reached)", False: " (not reached)"}[figure.reached]
     return f"{format_number(figure.mean)}{spread}{_suffix(figure.unit)}{reached}"
+
+
+def reaches_published(figure: FigureResult, published: str) -> bool | None:
+    """Return whether the mean reaches the first number of the paper's figure.
+
+    None if there is no such number, or no target that tells which direction is better.
+    """
+    found = re.match(r"(?:at most |at least )?(\d+(?:\.\d+)?)", published)
+    if found is None or (figure.at_least is None) == (figure.at_most is None):
+        return None
+    number = float(found[1])
+    return figure.mean >= number if figure.at_least is not None else figure.mean <= number
+
+
+def wilson_interval(proportion: float, items: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return the 95 % interval of a proportion of items, Wilson 1927."""
+    centre = (proportion + z**2 / (2 * items)) / (1 + z**2 / items)
+    variance = proportion * (1 - proportion) / items + z**2 / (4 * items**2)
+    half = z / (1 + z**2 / items) * math.sqrt(variance)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def format_interval(percentage: float, items: int) -> str:
+    """Return the 95 % interval of a percentage of items: `` [0.54, 0.86]``."""
+    low, high = (100 * bound for bound in wilson_interval(percentage / 100, items))
+    return f" [{format_number(low)}, {format_number(high)}]"
 
 
 def _suffix(unit: str) -> str:

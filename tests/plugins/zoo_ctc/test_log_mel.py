@@ -152,3 +152,14 @@ def test_inputs_that_are_not_waveforms_raise():
         embedding(torch.ones(1, 60, dtype=torch.long))
     with pytest.raises(ZooError, match=r"'log-mel'.*\[B, L\].*\[60\]"):
         embedding(torch.ones(60))
+
+
+def test_autocast_does_not_change_the_features():
+    embedding = LogMel(rate=8000, window=200, hop=80, mels=8, normalise=True)
+    waves = torch.randn(2, 1000)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        features = embedding(waves)
+
+    assert features.dtype is torch.float32
+    assert torch.equal(features, embedding(waves))

@@ -137,3 +137,14 @@ def test_gradients_flow_to_parameters_images_and_patches():
 
     assert torch.autograd.gradcheck(read, (rows, image))
     assert torch.autograd.gradcheck(write, (rows, patch))
+
+
+def test_autocast_does_not_change_what_is_read_and_written():
+    banks = filter_banks(make_parameters((0.1, -0.2, 1.5, 0.8, 1.2)).float(), 3, 8, 8)
+    image, patch = torch.randn(1, 1, 8, 8), torch.randn(1, 1, 3, 3)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        read, written = banks.read(image), banks.write(patch)
+
+    assert torch.equal(read, banks.read(image))
+    assert torch.equal(written, banks.write(patch))

@@ -142,3 +142,24 @@ def test_sampled_pixels_are_1_with_the_probability_of_their_intensity():
     assert first[0, 2:].mean() == pytest.approx(64 / 255, abs=0.03)
     assert (first != second).any()
     assert (image.encode(pixels[0]) == first).all()
+
+
+ANY_SIZE = TensorSchema(("B", 3, "H", "W"), "float")
+
+
+def test_images_that_are_not_resized_have_the_size_of_the_training_images():
+    training = [np.zeros((6, 8, 3), np.uint8)] * 3
+    assert Image(schema=ANY_SIZE, resize="none").fit(training) == {"size": [6, 8]}
+    fitted = Image(schema=ANY_SIZE, resize="none", size=(6, 8))
+    assert fitted.encode(training[0]).shape == (3, 6, 8)
+    with pytest.raises(DataError, match=r"is 8 x 6 .* takes 6 x 8; resize the image"):
+        fitted.encode(np.zeros((8, 6, 3), np.uint8))
+
+
+def test_images_of_several_sizes_or_that_are_resized_have_no_fitted_size():
+    training = [np.zeros((6, 8, 3), np.uint8), np.zeros((7, 8, 3), np.uint8)]
+    assert Image(schema=ANY_SIZE, resize="none").fit(training) == {}
+    assert Image(schema=ANY_SIZE, resize="none", size=4).fit(training[:1]) == {}
+    assert Image(schema=ANY_SIZE, size=4).fit(training[:1]) == {}
+    assert Image(schema=RGB, resize="none").fit(training[:1]) == {}
+    assert Image(schema=ANY_SIZE, resize="none").fit([]) == {}

@@ -110,6 +110,17 @@ def test_bfloat16_images_keep_the_precision_of_the_location():
     torch.testing.assert_close(patches.double(), retina(image, centre), rtol=0, atol=0.01)
 
 
+def test_autocast_does_not_change_the_squares():
+    image, centre = images(60, 60, channels=1).float(), location(31, 17, 60, 60).float()
+    retina = Retina(channels=1, size=8, scales=2)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        patches = retina(image, centre)
+
+    assert patches.dtype is torch.float32
+    assert torch.equal(patches, retina(image, centre))
+
+
 @pytest.mark.parametrize("shape", [(7, 12), (12, 7)])
 def test_images_smaller_than_the_retina_raise(shape):
     with pytest.raises(ZooError, match=f"{shape[0]} x {shape[1]}.*8 x 8"):

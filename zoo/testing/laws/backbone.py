@@ -6,6 +6,7 @@ import torch
 
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
+from zoo.testing.laws.autocast import BACKBONE_LAWS as AUTOCAST_LAWS
 from zoo.testing.laws.helpers import assert_close, randn
 
 _IMAGE_SIZE = 32
@@ -52,4 +53,5 @@ LAWS = (
     Law("output-channels", output_channels),
     Law("batch-independence", batch_independence),
     Law("input-gradient", input_gradient),
+    *AUTOCAST_LAWS,
 )

@@ -7,7 +7,8 @@ import torch
 from zoo.errors import ZooError
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.batches import EMBEDDING_LAWS
+from zoo.testing.laws.autocast import EMBEDDING_LAWS as AUTOCAST_LAWS
+from zoo.testing.laws.batches import EMBEDDING_LAWS as BATCH_LAWS
 from zoo.testing.laws.helpers import assert_equal, make_generator, randn
 
 
@@ -54,5 +55,6 @@ LAWS = (
     Law("output-shape", output_shape),
     Law("inert-padding", inert_padding),
     Law("tied-padding", tied_padding),
-    *EMBEDDING_LAWS,
+    *AUTOCAST_LAWS,
+    *BATCH_LAWS,
 )

@@ -16,6 +16,7 @@ from zoo.interfaces import GenerationOutput, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.autocast import MODEL_LAWS as AUTOCAST_LAWS
 from zoo.testing.laws.batches import MODEL_LAWS as BATCH_LAWS
 from zoo.testing.laws.contracts import MODEL_LAWS as CONTRACT_LAWS
 from zoo.testing.laws.helpers import (
@@ -184,6 +185,7 @@ LAWS = (
     Law("compiles", compiles),
     Law("matches-gpu", matches_gpu),
     Law("same-generation", same_generation),
+    *AUTOCAST_LAWS,
     *CONTRACT_LAWS,
     *BATCH_LAWS,
 )

@@ -5,7 +5,7 @@ import torch
 import zoo
 from zoo.acceleration.binding import bound_accelerations
 from zoo.training.local_step import LocalStep, LossModule
-from zoo_fast.training.capture import make_capturable, pad_lengths, why_not_captured
+from zoo_fast.training.capture import make_capturable, why_not_captured
 
 CUDA = torch.device("cuda")
 
@@ -14,29 +14,6 @@ def build(name="transformer-tiny"):
     torch.manual_seed(0)
     model = zoo.compose(name).eval()
     return model, LossModule(model, zoo.objective(name))
-
-
-def test_padded_lengths_have_the_same_loss():
-    model, module = build()
-    batch = model.example(3, 5, torch.Generator().manual_seed(0))
-    padded = pad_lengths(batch, model)
-    assert padded["source"].shape == (3, 8)
-    assert padded["target"].shape == (3, 9)  # bos and 8 tokens
-    assert torch.equal(padded["target"][:, : batch["target"].shape[1]], batch["target"])
-    torch.testing.assert_close(module(padded), module(batch))
-
-
-def test_lengths_that_need_no_padding_are_kept():
-    model, _ = build()
-    batch = pad_lengths(model.example(2, 5), model)
-    assert all(pad_lengths(batch, model)[key] is tensor for key, tensor in batch.items())
-
-
-def test_blocks_without_a_mask_are_not_padded():
-    model, _ = build("gpt2-tiny")
-    batch = model.example(2, 5)
-    assert "mask" in model.batch_schema()
-    assert pad_lengths(batch, model) is batch
 
 
 def test_reasons():

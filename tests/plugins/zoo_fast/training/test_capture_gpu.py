@@ -9,7 +9,7 @@ from zoo.acceleration.binding import bound_accelerations
 from zoo.training.callback import Callback
 from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.cuda_graph import GraphedFunction
-from zoo_fast.training.capture import pad_lengths
+from zoo_fast.training.length_padding import LengthPadding
 
 pytestmark = [
     pytest.mark.gpu,
@@ -31,7 +31,7 @@ def train_steps(name, capture, *, steps=20, clip=1.0, optimiser=torch.optim.Adam
     zoo.accelerate(step, enabled=capture)
     generator = torch.Generator().manual_seed(0)
     batches = [model.example(4, length, generator) for length in (8, 16, 8)]
-    batches = [pad_lengths(batch, model) for batch in batches]
+    batches = [LengthPadding(model)(batch) for batch in batches]
     losses = []
     for index in range(steps):
         step.set_lr((index + 1) / steps)
@@ -59,6 +59,29 @@ def test_sgd_is_captured():
     assert why_not_captured(step) is None
     expected = train_steps("transformer-tiny", False, optimiser=torch.optim.SGD)[1]
     torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_batch_as_long_as_the_learned_positions_trains():
+    override = {"position": {"type": "learned", "length": 10}}
+    torch.manual_seed(0)
+    spec = {
+        "zoo": 1,
+        "name": "bounded",
+        "extends": "transformer-tiny",
+        "model": {"encoder": override, "decoder": override},
+    }
+    model = zoo.compose(spec).to("cuda").train()
+    module = zoo.accelerate(LossModule(model, zoo.objective("transformer-tiny").to("cuda")))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    step = zoo.accelerate(LocalStep(module, model, optimiser, device=torch.device("cuda")))
+    shapes = []
+    for length in (5, 9, 10, 9, 10, 5) * 4:
+        batch = model.example(2, length, torch.Generator().manual_seed(length))
+        batch["target"] = batch["target"][:, : length + 1]  # as many inputs as source tokens
+        assert step(batch)[0].isfinite()
+        shapes.append(LengthPadding(model)(batch)["source"].shape[1])
+    assert why_not_captured(step) is None
+    assert set(shapes) == {8, 10}
 
 
 def draw(inputs):
