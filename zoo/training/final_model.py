@@ -10,11 +10,12 @@ from zoo.artifact.saving import save
 from zoo.artifact.weights import load_weights
 from zoo.spec.spec import load_spec
 from zoo.training.averages import average_checkpoints
-from zoo.training.checkpoint import MODEL_FILE, checkpoint_path, find_checkpoints
+from zoo.training.checkpoint import checkpoint_path, find_checkpoints
 from zoo.training.evaluator import evaluate
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.setup import Setup
 from zoo.training.state import RunState
+from zoo.training.stored_checkpoint import open_model
 
 
 def save_final_model(
@@ -40,7 +41,7 @@ def save_final_model(
         folders = find_checkpoints(checkpoints.folder)[-count:]
     assert setup.model.spec is not None
     spec = load_spec(setup.model.spec, registry=request.registry)
-    tensors = average_checkpoints([folder / MODEL_FILE for folder in folders])
+    tensors = average_checkpoints({folder: open_model(folder) for folder in folders})
     model = load_weights(folders[0], spec, tensors, device=processes.device)
     model.tokenizer = setup.model.tokenizer
     values: dict[str, float] = {}

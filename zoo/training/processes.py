@@ -131,6 +131,20 @@ class Processes:
         torch.distributed.all_gather_object(values, value)
         return values
 
+    @contextlib.contextmanager
+    def fail_together(self) -> Iterator[None]:
+        """Raise ZooError on all processes if the block raises it on one of them."""
+        problem: ZooError | None = None
+        try:
+            yield
+        except ZooError as error:
+            problem = error
+        messages = self.gather(str(problem) if problem else None)
+        if problem is not None:
+            raise problem
+        for message in filter(None, messages):
+            raise ZooError(message)
+
     def barrier(self) -> None:
         """Wait for all processes."""
         self.accelerator.wait_for_everyone()
