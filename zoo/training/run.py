@@ -33,6 +33,7 @@ from zoo.training.resumption import (
 )
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_files import DamagedFile, check_outputs
+from zoo.training.run_lock import lock_run
 from zoo.training.run_log import RunLog
 from zoo.training.setup import Request, Setup, build_setup, read_request
 from zoo.training.state import RunState
@@ -95,7 +96,7 @@ def train(
         trackers=request.training.log.trackers,
     )
     try:
-        with Signals() as signals:
+        with lock_run(folder, processes), Signals() as signals:
             run = Run(request, folder, processes, callbacks, max_seconds=max_seconds)
             return run.train(resume=resume, signals=signals)
     finally:
