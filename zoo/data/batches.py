@@ -92,6 +92,11 @@ class Batches:
     def skipped(self) -> dict[str, int]:
         return dict(self._skipped.counts)
 
+    @property
+    def failure(self) -> str | None:
+        """Why worker processes could not go on, such as one that was killed; None if they can."""
+        return self._loader.failure
+
     def updates(self, epoch: int) -> int:
         """Return the number of updates of an epoch."""
         items = self._batching.items
