@@ -9,6 +9,7 @@ from pathlib import Path
 from zoo.errors import SpecError, ZooError
 from zoo.spec.spec import load_spec
 from zoo.training.checkpoint import checkpoint_path
+from zoo.training.inputs import RunInputs, find_preprocessing_changes, reject_changes
 from zoo.training.processes import Processes
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.setup import Request, Setup
@@ -47,6 +48,20 @@ def check_examples(stored: StoredCheckpoint, setup: Setup) -> None:
             f"the training data has {new:,} examples, but had {old:,} at {stored.path}; the "
             "position in the data would be another; start a new run in another folder"
         )
+
+
+def check_inputs(stored: StoredCheckpoint, setup: Setup, inputs: RunInputs) -> list[str]:
+    """Return the changes of inputs that are allowed: those of validation data.
+
+    Raises:
+        ZooError: if tokenizers, classes or training data have changed since a checkpoint.
+    """
+    request, allowed = setup.request, []
+    rejected = find_preprocessing_changes(stored, setup.model, request.registry)
+    for part, change in inputs.compare(stored):
+        (rejected if part == "data" else allowed).append(change)
+    reject_changes(stored, rejected)
+    return allowed
 
 
 def check_best(state: RunState, checkpoints: RunCheckpoints, lower: Mapping[str, bool]) -> None:

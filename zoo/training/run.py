@@ -20,6 +20,7 @@ from zoo.spec.spec import Source
 from zoo.training.callback import Callback, RunInfo, TrainingResult
 from zoo.training.checkpoint import find_checkpoints, remove_unfinished
 from zoo.training.final_model import save_final_model
+from zoo.training.inputs import RunInputs
 from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
 from zoo.training.plot import plot_log
@@ -28,6 +29,7 @@ from zoo.training.random_state import get_random_state, seed_all, set_random_sta
 from zoo.training.resumption import (
     check_best,
     check_examples,
+    check_inputs,
     find_spec_changes,
     open_checkpoint,
 )
@@ -150,13 +152,19 @@ class Run:
         self, setup: Setup, stored: StoredCheckpoint | None, signals: Signals
     ) -> TrainingResult:
         lower = lower_is_better(setup.training, setup.metrics)
-        checkpoints = RunCheckpoints(self.folder / CHECKPOINTS, setup, lower=lower)
+        inputs = RunInputs(self.request.spec) if self.processes.is_main else None
+        folder = self.folder / CHECKPOINTS
+        checkpoints = RunCheckpoints(folder, setup, lower=lower, inputs=inputs)
         state = RunState()
         if stored is not None:
             check_examples(stored, setup)
             with self.processes.fail_together():
+                for change in check_inputs(stored, setup, inputs) if inputs else ():
+                    self._message(f"changed: {change}")
                 state = checkpoints.restore(stored)
                 check_best(state, checkpoints, lower)
+        if inputs is not None:
+            inputs.start_hashing()
         self._start(setup, state)
         log = RunLog(self.folder / LOG_FILE, self.processes, size=state.log_bytes)
         log.start_trackers(

@@ -22,6 +22,7 @@ from zoo.training.checkpoint import (
     remove_checkpoint,
     write_checkpoint,
 )
+from zoo.training.inputs import KEY as INPUTS, RunInputs
 from zoo.training.optimiser_state import optimiser_numbers, optimiser_tensors, restore_optimiser
 from zoo.training.random_state import get_random_state, seed_all
 from zoo.training.setup import Setup
@@ -41,10 +42,18 @@ class RunCheckpoints:
     step are next to the state of the optimiser.
     """
 
-    def __init__(self, folder: Path, setup: Setup, *, lower: Mapping[str, bool]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        setup: Setup,
+        *,
+        lower: Mapping[str, bool],
+        inputs: RunInputs | None = None,
+    ) -> None:
         self.folder = folder
         self._setup = setup
         self._lower = lower
+        self._inputs = inputs
         self._spec = setup.request.spec.resolve()
 
     def newest(self) -> Path | None:
@@ -68,6 +77,8 @@ class RunCheckpoints:
                     "optimiser": optimiser_numbers(setup.model, setup.optimiser),
                     "state": state.as_json(),
                 }
+                if self._inputs is not None:
+                    data[INPUTS] = self._inputs.as_json()
                 write_checkpoint(target, write_model, tensors, data)
                 self._remove_old(state)
         return target
