@@ -106,8 +106,8 @@ class Loader:
             for update in self._processes(start()):
                 started.popleft()
                 yield update
-        except RuntimeError as error:
-            if not str(error).startswith("DataLoader worker"):
+        except (RuntimeError, OSError, EOFError):  # also of a connection that ended with a worker
+            if not self._has_dead_worker():
                 raise
             self.failure = "a process that reads data was killed"
             self.close()
@@ -143,6 +143,12 @@ class Loader:
         with _without_tokenizer_threads(), blocked_signals(), unchanged_child_handler():
             updates = iter(self.loader)
         yield from updates
+
+    def _has_dead_worker(self) -> bool:
+        workers = getattr(getattr(self.loader, "_iterator", None), "_workers", [])
+        for worker in workers:
+            worker.join(1)  # the connection ends before the process
+        return any(not worker.is_alive() for worker in workers)
 
     def close(self) -> None:
         """End the worker processes."""
