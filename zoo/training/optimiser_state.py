@@ -19,7 +19,7 @@ Numbers = dict[str, dict[str, Any]]
 _PREFIX = "optimiser"
 
 
-class StoredTensor(NamedTuple):
+class TensorEntry(NamedTuple):
     """A tensor of a file: its name there, shape and dtype."""
 
     entry: str
@@ -73,7 +73,7 @@ def restore_optimiser(
         for name, values in found.items()
     }
     described = {
-        name: {key: v.meta if isinstance(v, StoredTensor) else v for key, v in values.items()}
+        name: {key: v.meta if isinstance(v, TensorEntry) else v for key, v in values.items()}
         for name, values in state.items()
     }
     check_state(layout, described)
@@ -103,7 +103,7 @@ def _stored_values(
         prefix, _, rest = entry.partition("/")
         key, _, name = rest.partition("/")
         if prefix == _PREFIX:
-            state.setdefault(name, {})[key] = StoredTensor(entry, tensors.metas[entry])
+            state.setdefault(name, {})[key] = TensorEntry(entry, tensors.metas[entry])
     for name in state:
         if name not in parameters:
             raise ZooError(
@@ -114,6 +114,6 @@ def _stored_values(
 
 
 def _read(value: Any, tensors: TensorReader, parameter: Tensor) -> Any:
-    if not isinstance(value, StoredTensor):
+    if not isinstance(value, TensorEntry):
         return value
     return shard_like(tensors.read(value.entry).clone(), parameter)
