@@ -52,7 +52,7 @@ def resolve_target(path: str | os.PathLike[str]) -> Path:
     Raises OSError for a loop of links, and for anything that is not a regular file.
     """
     with contextlib.suppress(FileNotFoundError):
-        _check_regular(path, os.stat(path).st_mode)
+        check_regular(path, os.stat(path).st_mode)
     return Path(os.path.realpath(path))
 
 
@@ -67,10 +67,11 @@ def check_replaceable(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         mode = os.lstat(path).st_mode
         if not stat.S_ISLNK(mode):
-            _check_regular(path, mode)
+            check_regular(path, mode)
 
 
-def _check_regular(path: str | os.PathLike[str], mode: int) -> None:
+def check_regular(path: str | os.PathLike[str], mode: int) -> None:
+    """Raise OSError if the mode of a file is that of a directory, a device, a pipe or a socket."""
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "a special file")
         raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))

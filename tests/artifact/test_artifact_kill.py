@@ -166,7 +166,7 @@ def run_ranks(path: Path, models: list[Model], **options: Any) -> dict[str, Any]
 
     def work(rank: int) -> Callable[[], None]:
         def saves() -> None:
-            os.environ["RANK"] = str(rank)
+            os.environ |= {"RANK": str(rank), "WORLD_SIZE": "3"}
             saving([models[1 if rank == 0 else 0]], path, times=10, **options)()
 
         return saves

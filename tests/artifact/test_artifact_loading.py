@@ -292,10 +292,21 @@ def test_only_rank_0_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: str, writes: bool
 ) -> None:
     monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", "8")
     model: Model = compose(TIED, registry=REGISTRY)
     save(model, tmp_path / "m.safetensors")
     save(model, tmp_path / "shards", shard_bytes=100)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.safetensors", "shards"] * writes
+
+
+@pytest.mark.parametrize("world", [None, "", "1", "two"])
+def test_a_rank_without_a_group_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: str | None
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    if world is not None:
+        monkeypatch.setenv("WORLD_SIZE", world)
+    assert save(compose(TIED, registry=REGISTRY), tmp_path / "m.safetensors").exists()
 
 
 def test_rank_of_the_process_group_overrides_the_environment(

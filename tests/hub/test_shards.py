@@ -94,6 +94,7 @@ def test_offline_with_an_empty_cache_raises(hub: Hub, monkeypatch: pytest.Monkey
 
 def test_only_rank_0_pushes(hub: Hub, model: zoo.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(HubError, match="only rank 0"):
         zoo.push(model, NAME)
     assert hub.requests == []

@@ -171,6 +171,7 @@ def test_a_parameter_that_was_added_since_has_its_default(files, tmp_path):
     (checkpoint,) = (tmp_path / "checkpoints").iterdir()
     state = json.loads((checkpoint / "state.json").read_text())
     del state["spec"]["train"]["data"]["delimiter"]  # as written by an earlier version
+    del state["sha256"], state["format"]
     (checkpoint / "state.json").write_text(json.dumps(state))
     result = zoo.train(make_spec(files, steps=3), output=tmp_path, device="cpu", resume=True)
     assert result.step == 3

@@ -5,9 +5,12 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 from train_command_kit import run_zoo, start_zoo, write_spec
 from training_kit import make_spec, read_log
+
+from zoo.training.interruption import Signals, raise_on_termination
 
 
 def _wait_for(path, process):
@@ -23,6 +26,7 @@ def _wait_for(path, process):
     [
         (signal.SIGTERM, 143, "SIGTERM", os.kill, 0),
         (signal.SIGINT, 130, "Ctrl-C", os.kill, 0),
+        (signal.SIGHUP, 129, "SIGHUP", os.killpg, 2),
         (signal.SIGTERM, 143, "SIGTERM", os.killpg, 2),
     ],
 )
@@ -48,6 +52,40 @@ def test_a_signal_ends_the_process_with_a_checkpoint(
     assert result == 0, errors
     assert f"resumed at step {step:,}\n" in output
     assert [entry["step"] for entry in read_log(tmp_path / "run")] == list(range(1, step + 3))
+
+
+def test_a_killed_worker_ends_the_process_with_a_checkpoint(files, tmp_path):
+    train = make_spec(files, validation=None, steps=10**6, log={"every": 1}, workers=1)
+    train = ("train", write_spec(tmp_path, train), "--device", "cpu", "-o", "run")
+    process = start_zoo(tmp_path, *train)
+    _wait_for(tmp_path / "run" / "log.jsonl", process)
+    for child in psutil.Process(process.pid).children(recursive=True):
+        if not child.children() and "resource_tracker" not in " ".join(child.cmdline()):
+            child.kill()
+    process.join()
+    assert process.exitcode == 1
+    (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
+    step = int(checkpoint.name.removeprefix("step-"))
+    assert (tmp_path / "errors.txt").read_text() == (
+        f"a process that reads data was killed: training stopped at step {step}; continue from "
+        f"run/checkpoints/{checkpoint.name} with --resume\n"
+    )
+    steps = [entry["step"] for entry in read_log(tmp_path / "run")]
+    assert steps == list(range(1, step + 1))
+    code, output, errors = run_zoo(tmp_path, *train, "--resume", "--set", f"train.steps={step + 2}")
+    assert code == 0, errors
+    assert f"resumed at step {step:,}\n" in output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+def test_a_signal_that_the_process_was_started_to_ignore_stays_ignored():
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with Signals() as signals, raise_on_termination():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signals.received is None
+    finally:
+        signal.signal(signal.SIGHUP, previous)
 
 
 @pytest.fixture

@@ -15,15 +15,22 @@ from zoo.interfaces.tensors import TensorMeta, TensorReader
 
 def open_tensors(paths: Sequence[Path]) -> TensorReader:
     """Return a reader of the tensors in one or more files, such as the shards of a checkpoint."""
+    return tensor_reader([MappedFile(path) for path in paths])
+
+
+def tensor_reader(mapped: Sequence[MappedFile]) -> TensorReader:
+    """Return a reader of the tensors in one or more open files."""
     files: dict[str, MappedFile] = {}
-    for path in paths:
-        file = MappedFile(path)
+    for file in mapped:
         for name in file.layout.tensors:
             if name in files:
-                raise ArtifactError(f"{path}: tensor '{name}' is also in {files[name].path.name}")
+                raise ArtifactError(
+                    f"{file.path}: tensor '{name}' is also in {files[name].path.name}"
+                )
             files[name] = file
     if len(files) > MAX_TENSORS:
-        raise ArtifactError(f"{paths[0].parent} contains more than {MAX_TENSORS:,} tensors")
+        folder = mapped[0].path.parent
+        raise ArtifactError(f"{folder} contains more than {MAX_TENSORS:,} tensors")
     stored = {name: files[name].layout.tensors[name] for name in sorted(files)}
     metas = {name: TensorMeta(one.shape, DTYPES[one.dtype]) for name, one in stored.items()}
     return TensorReader(metas, lambda name: files[name].tensor(name))

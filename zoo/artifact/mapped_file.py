@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -87,6 +88,10 @@ class MappedFile:
             raise ArtifactError(
                 f"{path} is not a valid safetensors file: {os_error_message(error)}"
             ) from None
+
+    def sha256(self) -> str:
+        """Return the hash of all bytes of the file, as they are mapped."""
+        return hashlib.sha256(self._data).hexdigest()
 
     def tensor(self, name: str) -> Tensor:
         """Return a tensor without a copy, if its data is aligned.

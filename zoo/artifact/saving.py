@@ -112,7 +112,9 @@ def is_main_process() -> bool:
     """Return whether this process is rank 0, which writes files."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank() == 0
-    return os.environ.get("RANK", "0") in ("", "0")
+    world = os.environ.get("WORLD_SIZE", "")
+    is_group = world.isdecimal() and int(world) > 1
+    return not is_group or os.environ.get("RANK", "0") in ("", "0")
 
 
 def _unwrap_model(model: nn.Module) -> Model:

@@ -103,6 +103,11 @@ class Batches:
             counts[reason] = max(count, counts.get(reason, 0))
         self._skipped.seen.update(state.get("seen", ()))
 
+    @property
+    def failure(self) -> str | None:
+        """Why worker processes could not go on, such as one that was killed; None if they can."""
+        return self._loader.failure
+
     def updates(self, epoch: int) -> int:
         """Return the number of updates of an epoch."""
         items = self._batching.items

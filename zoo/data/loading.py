@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -11,7 +13,11 @@ from torch.utils.data import DataLoader, Dataset as TorchDataset
 
 from zoo.data.order import Indices
 from zoo.data.source import BatchSource, Collated
-from zoo.data.worker_signals import blocked_signals, leave_signals_to_parent
+from zoo.data.worker_signals import (
+    blocked_signals,
+    leave_signals_to_parent,
+    unchanged_child_handler,
+)
 
 PREFETCH = 4
 """Number of updates that are made ahead of their use, for each worker."""
@@ -60,21 +66,51 @@ class Loader:
         fail: stop at the first example that cannot be used.
         workers: number of processes; 0: batches are made in this process.
         pin: copy the tensors to pinned memory, for fast transfer to a GPU.
+
+    Attributes:
+        failure: why the processes could not go on, such as the signal that killed one of them. The
+            batches are then made in this process.
     """
 
     def __init__(self, source: BatchSource, *, fail: bool, workers: int, pin: bool) -> None:
         self.dataset = JobDataset(source, fail=fail)
         self.workers = workers
         self.pin = pin
+        self.failure: str | None = None
         self.sampler = _Jobs()
         self.loader: DataLoader[Any] | None = None
 
     def load(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
         """Yield the batches of each job; raise the error of an example with its origin."""
-        if not self.workers:
-            yield from self.load_in_process(jobs)
-            return
-        yield from self._checked(self._processes(jobs))
+        jobs, started = iter(jobs), deque[LoadingJob]()
+        if self.workers and self.failure is None:
+            yield from self._checked(self._until_failure(jobs, started))
+        if not self.workers or self.failure is not None:
+            yield from self.load_in_process(itertools.chain(started, jobs))
+
+    def _until_failure(
+        self, jobs: Iterator[LoadingJob], started: deque[LoadingJob]
+    ) -> Iterator[LoadedUpdate]:
+        """Yield the batches that worker processes make, until one of them is killed.
+
+        Args:
+            started: gets the jobs whose batches are not finished.
+        """
+
+        def start() -> Iterator[LoadingJob]:
+            for job in jobs:
+                started.append(job)
+                yield job
+
+        try:
+            for update in self._processes(start()):
+                started.popleft()
+                yield update
+        except (RuntimeError, OSError, EOFError):  # also of a connection that ended with a worker
+            if not self._has_dead_worker():
+                raise
+            self.failure = "a process that reads data was killed"
+            self.close()
 
     def load_in_process(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
         """Yield the batches of each job, made in this process when they are needed.
@@ -104,9 +140,15 @@ class Loader:
                 worker_init_fn=leave_signals_to_parent,
             )
         self.sampler.jobs = jobs
-        with _without_tokenizer_threads(), blocked_signals():
+        with _without_tokenizer_threads(), blocked_signals(), unchanged_child_handler():
             updates = iter(self.loader)
         yield from updates
+
+    def _has_dead_worker(self) -> bool:
+        workers = getattr(getattr(self.loader, "_iterator", None), "_workers", [])
+        for worker in workers:
+            worker.join(1)  # the connection ends before the process
+        return any(not worker.is_alive() for worker in workers)
 
     def close(self) -> None:
         """End the worker processes."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from zoo.artifact.checkpoint import open_tensors
+from zoo.errors import ZooError
+from zoo.interfaces.tensors import TensorReader
 from zoo.training.sharding import local
 
 
@@ -62,12 +63,21 @@ def _running_statistics(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def average_checkpoints(files: Sequence[Path]) -> dict[str, Tensor]:
-    """Return the mean of the weights in several model files; other tensors are those of the last.
+def average_checkpoints(models: Mapping[Path, TensorReader]) -> dict[str, Tensor]:
+    """Return the mean of the weights of several models; other tensors are those of the last.
 
     Sums are computed in float64.
+
+    Args:
+        models: the tensors of models by checkpoint.
+
+    Raises:
+        ZooError: if names, shapes or dtypes are not the same in all of them.
     """
-    readers = [open_tensors([file]) for file in files]
+    readers = list(models.values())
+    for path, reader in models.items():
+        if reader.metas != readers[-1].metas:
+            raise ZooError(f"{path} cannot be averaged: its tensors are those of another model")
     means: dict[str, Tensor] = {}
     for name in readers[-1].metas:
         last = readers[-1].read(name)

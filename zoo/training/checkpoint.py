@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.artifact.checkpoint import open_tensors, write_tensors
+from zoo.artifact.checkpoint import write_tensors
+from zoo.artifact.mapped_file import MappedFile
 from zoo.artifact.saving import is_main_process, save
 from zoo.artifact.weights import named_tensors
 from zoo.errors import ZooError
@@ -21,10 +22,15 @@ from zoo.interfaces import Model
 from zoo.interfaces.tensors import TensorMeta, TensorReader
 from zoo.training.optimiser_state import optimiser_numbers, optimiser_tensors, restore_optimiser
 from zoo.training.sharding import local, shard_like
-
-MODEL_FILE = "model.safetensors"
-TENSOR_FILE = "optimiser.safetensors"
-STATE_FILE = "state.json"
+from zoo.training.stored_checkpoint import (
+    FORMAT,
+    HASHES,
+    MODEL_FILE,
+    STATE_FILE,
+    TENSOR_FILE,
+    StoredCheckpoint,
+    hash_state,
+)
 
 _OBJECTIVE = "objective/"
 _NAME = re.compile(r"step-(\d{8,})")
@@ -43,7 +49,8 @@ def save_checkpoint(
     """Save a checkpoint of a training loop, atomically, and return its folder.
 
     The folder ``step-00000100`` contains ``model.safetensors``, a model that `zoo.load` reads,
-    ``optimiser.safetensors`` and ``state.json``. In distributed training only rank 0 writes.
+    ``optimiser.safetensors`` and ``state.json``, with the hashes of all three. In distributed
+    training only rank 0 writes.
 
     Args:
         folder: the folder of the checkpoints of a run; created if it does not exist.
@@ -79,20 +86,21 @@ def load_checkpoint(
         ``state`` as it was saved, with ``step``.
 
     Raises:
-        ZooError: if there is no checkpoint, or it belongs to another model.
+        ZooError: if there is no checkpoint, it belongs to another model or optimiser, or a file of
+            it is damaged.
     """
     found = Path(path)
-    if not (found / STATE_FILE).is_file():
+    if not (found / STATE_FILE).exists():
         checkpoints = find_checkpoints(found)
         if not checkpoints:
             raise ZooError(f"{path} does not contain a checkpoint")
         found = checkpoints[-1]
-    data = read_state(found)
-    load_tensors(model, open_tensors([found / MODEL_FILE]), found)
-    tensors = open_tensors([found / TENSOR_FILE])
-    restore_optimiser(model, optimiser, tensors, data["optimiser"])
-    restore_objective(objective, tensors, found)
-    return {**data["state"], "step": data["step"]}
+    stored = StoredCheckpoint.open(found)
+    check_tensors(model, stored.model, found)
+    restore_optimiser(model, optimiser, stored.tensors, stored.data["optimiser"])
+    load_tensors(model, stored.model, found)
+    restore_objective(objective, stored.tensors, found)
+    return {**stored.data["state"], "step": stored.data["step"]}
 
 
 def checkpoint_path(folder: str | os.PathLike[str], step: int) -> Path:
@@ -135,7 +143,8 @@ def write_checkpoint(
         write_model(new / MODEL_FILE)
         metas = {name: TensorMeta.of(tensor) for name, tensor in tensors.items()}
         write_tensors(new / TENSOR_FILE, metas, tensors.items())
-        (new / STATE_FILE).write_text(json.dumps(state), encoding="utf-8")
+        text = json.dumps(add_hashes(state, new))
+        (new / STATE_FILE).write_text(text, encoding="utf-8")
         for file in new.iterdir():
             fsync_path(file)
         fsync_path(new)
@@ -157,13 +166,46 @@ def remove_unfinished(folder: Path) -> None:
             remove_stale(folder / match[1])
 
 
-def read_state(path: Path) -> dict[str, Any]:
-    """Return the state of a checkpoint; raise ZooError if it cannot be read."""
-    try:
-        data: dict[str, Any] = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ZooError(f"{path / STATE_FILE} cannot be read: {error}") from None
-    return data
+def add_hashes(state: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the state of a checkpoint with the hashes of its files in a folder, and its own."""
+    data: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **state}))
+    files = {name: MappedFile(folder / name).sha256() for name in (MODEL_FILE, TENSOR_FILE)}
+    return {**data, HASHES: {**files, STATE_FILE: hash_state(data)}}
+
+
+def check_tensors(model: nn.Module, reader: TensorReader, source: Path, prefix: str = "") -> None:
+    """Raise ZooError unless names, shapes and dtypes are those of a model, sharded or not.
+
+    Other dtypes of floating-point numbers are converted.
+
+    Args:
+        prefix: only tensors whose names start with it are compared, without it.
+    """
+    own = _prefixed(model, prefix)
+    stored = [name for name in reader.metas if name.startswith(prefix)]
+    for name in dict.fromkeys((*own, *stored)):
+        meta, tensor = reader.metas.get(name), own.get(name)
+        if meta is None or tensor is None:
+            problem = "is missing" if meta is None else "is not a tensor of the model"
+        elif meta.shape != tuple(tensor.shape):
+            problem = f"has the shape {list(meta.shape)}, expected {list(tensor.shape)}"
+        elif meta.dtype != tensor.dtype and not are_floats(meta.dtype, tensor.dtype):
+            problem = f"is {meta.dtype}, expected {tensor.dtype}"
+        else:
+            continue
+        raise ZooError(
+            f"{source} does not fit the model: '{name}' {problem}; start a new run in another "
+            "folder"
+        )
+
+
+def _prefixed(model: nn.Module, prefix: str) -> dict[str, Tensor]:
+    return {f"{prefix}{name}": tensor for name, tensor in named_tensors(model).items()}
+
+
+def are_floats(*dtypes: torch.dtype) -> bool:
+    """Return whether all dtypes are floating-point numbers of 16 bits or more."""
+    return all(dtype.is_floating_point and dtype.itemsize >= 2 for dtype in dtypes)
 
 
 def objective_tensors(objective: nn.Module | None) -> dict[str, Tensor]:
@@ -182,11 +224,6 @@ def restore_objective(objective: nn.Module | None, reader: TensorReader, source:
 @torch.no_grad()
 def load_tensors(model: nn.Module, reader: TensorReader, source: Path, prefix: str = "") -> None:
     """Set parameters and buffers of a model, sharded or not; raise ZooError if they differ."""
-    own = {f"{prefix}{name}": tensor for name, tensor in named_tensors(model).items()}
-    for name, tensor in own.items():
-        if name not in reader.metas or reader.metas[name].shape != tuple(tensor.shape):
-            raise ZooError(
-                f"{source} does not fit the model: '{name}' is missing or has another "
-                "shape; start a new run in another folder"
-            )
+    check_tensors(model, reader, source, prefix)
+    for name, tensor in _prefixed(model, prefix).items():
         local(tensor).copy_(local(shard_like(reader.read(name), tensor)))

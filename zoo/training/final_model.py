@@ -11,11 +11,12 @@ from zoo.artifact.weights import load_weights
 from zoo.errors import ZooError
 from zoo.spec.spec import load_spec
 from zoo.training.averages import average_checkpoints
-from zoo.training.checkpoint import MODEL_FILE, checkpoint_path, find_checkpoints
+from zoo.training.checkpoint import checkpoint_path, find_checkpoints
 from zoo.training.evaluator import evaluate
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.setup import Setup
 from zoo.training.state import RunState, finite_values
+from zoo.training.stored_checkpoint import open_model
 
 
 def save_final_model(
@@ -39,7 +40,7 @@ def save_final_model(
         raise ZooError(f"{checkpoints.folder} has no checkpoint to save as the final model")
     assert setup.model.spec is not None
     spec = load_spec(setup.model.spec, registry=request.registry)
-    tensors = average_checkpoints([folder / MODEL_FILE for folder in folders])
+    tensors = average_checkpoints({folder: open_model(folder) for folder in folders})
     model = load_weights(folders[0], spec, tensors, device=processes.device)
     model.tokenizer = setup.model.tokenizer
     values: dict[str, float] = {}

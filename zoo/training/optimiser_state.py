@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from zoo.errors import ZooError
-from zoo.interfaces.tensors import TensorReader
+from zoo.interfaces.tensors import TensorMeta, TensorReader
+from zoo.training.optimiser_layout import check_state, find_layout
 from zoo.training.sharding import shard_like
 
 Numbers = dict[str, dict[str, Any]]
 """Values that are not tensors, by parameter name and name of the value."""
 
 _PREFIX = "optimiser"
+
+
+class TensorEntry(NamedTuple):
+    """A tensor of a file: its name there, shape and dtype."""
+
+    entry: str
+    meta: TensorMeta
 
 
 def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -52,29 +60,60 @@ def restore_optimiser(
 ) -> None:
     """Set the state of an optimiser; learning rates and other settings stay as they are.
 
+    Values that the optimiser does not use, such as momenta without momentum, are left out.
+
     Raises:
-        ZooError: if the state belongs to a parameter that the model does not have.
+        ZooError: if the state belongs to a parameter that the model does not have, or names,
+            shapes or dtypes are not those of the optimiser.
     """
-    parameters = dict(model.named_parameters())
-    state: dict[str, dict[str, Any]] = {name: dict(values) for name, values in numbers.items()}
-    for entry in tensors.metas:
-        prefix, _, rest = entry.partition("/")
-        key, _, name = rest.partition("/")
-        if prefix == _PREFIX:
-            if name not in parameters:
-                raise ZooError(
-                    f"the checkpoint has the optimiser state of '{name}', which is not a "
-                    "parameter of the model"
-                )
-            value = tensors.read(entry).clone()
-            state.setdefault(name, {})[key] = shard_like(value, parameters[name])
+    parameters, layout = dict(model.named_parameters()), find_layout(model, optimiser)
+    found = _stored_values(tensors, numbers, parameters)
+    state = {
+        name: {key: value for key, value in values.items() if key in layout.get(name, {})}
+        for name, values in found.items()
+    }
+    described = {
+        name: {key: v.meta if isinstance(v, TensorEntry) else v for key, v in values.items()}
+        for name, values in state.items()
+    }
+    check_state(layout, described)
     names = {id(parameter): name for name, parameter in parameters.items()}
     current = optimiser.state_dict()
     order = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     indices = [index for group in current["param_groups"] for index in group["params"]]
     current["state"] = {
-        index: state[names[id(parameter)]]
+        index: {key: _read(value, tensors, parameter) for key, value in state[name].items()}
         for index, parameter in zip(indices, order, strict=True)
-        if names[id(parameter)] in state
+        if state.get(name := names[id(parameter)])
     }
     optimiser.load_state_dict(current)
+
+
+def _stored_values(
+    tensors: TensorReader,
+    numbers: Mapping[str, Mapping[str, Any]],
+    parameters: Mapping[str, Tensor],
+) -> dict[str, dict[str, Any]]:
+    """Return the stored values by parameter name and key; of tensors their names in the file."""
+    state: dict[str, dict[str, Any]] = {
+        name: {key: value for key, value in values.items() if value is not None}
+        for name, values in numbers.items()
+    }
+    for entry in tensors.metas:
+        prefix, _, rest = entry.partition("/")
+        key, _, name = rest.partition("/")
+        if prefix == _PREFIX:
+            state.setdefault(name, {})[key] = TensorEntry(entry, tensors.metas[entry])
+    for name in state:
+        if name not in parameters:
+            raise ZooError(
+                f"the checkpoint has the optimiser state of '{name}', which is not a parameter of "
+                "the model"
+            )
+    return state
+
+
+def _read(value: Any, tensors: TensorReader, parameter: Tensor) -> Any:
+    if not isinstance(value, TensorEntry):
+        return value
+    return shard_like(tensors.read(value.entry).clone(), parameter)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from zoo.errors import MissingExtra, ZooError
 from zoo.spec.composition import resolve_device
+from zoo.training.launch import check_group, group_variables, hidden_variables
 from zoo.training.sharding import set_gradient_sync, shard_model
 
 Parallel = Literal["ddp", "fsdp"]
@@ -58,9 +59,10 @@ class Processes:
             torch.cuda.set_device(target)
         launched = os.environ.get(_FSDP, "").lower() == "true"
         self._owns_state = not AcceleratorState._shared_state
-        with _without_variable(_FSDP), _report_trackers(trackers):
+        uses_cpu = target.type == "cpu" if target else not torch.accelerator.is_available()
+        with hidden_variables((_FSDP,)), _report_trackers(trackers), group_variables():
             self.accelerator = Accelerator(
-                cpu=target is not None and target.type == "cpu",
+                cpu=uses_cpu,
                 mixed_precision="bf16" if precision == "bfloat16" else "no",
                 log_with=list(trackers) or None,
                 project_config=ProjectConfiguration(str(folder), logging_dir=str(folder)),
@@ -70,6 +72,11 @@ class Processes:
         self.world: int = self.accelerator.num_processes
         self.device: torch.device = self.accelerator.device
         self.is_main = self.rank == 0
+        try:
+            check_group(self.world)
+        except ZooError:
+            self.close()
+            raise
         self.precision = precision
         self.sharded = self.world > 1 and (parallel or ("fsdp" if launched else "ddp")) == "fsdp"
         if parallel == "fsdp" and self.world == 1:
@@ -131,6 +138,20 @@ class Processes:
         torch.distributed.all_gather_object(values, value)
         return values
 
+    @contextlib.contextmanager
+    def fail_together(self) -> Iterator[None]:
+        """Raise ZooError on all processes if the block raises it on one of them."""
+        problem: ZooError | None = None
+        try:
+            yield
+        except ZooError as error:
+            problem = error
+        messages = self.gather(str(problem) if problem else None)
+        if problem is not None:
+            raise problem
+        for message in filter(None, messages):
+            raise ZooError(message)
+
     def barrier(self) -> None:
         """Wait for all processes."""
         self.accelerator.wait_for_everyone()
@@ -182,14 +203,3 @@ def _report_trackers(trackers: Sequence[str]) -> Iterator[None]:
             raise
         names = ", ".join(f"'{name}'" for name in trackers)
         raise ZooError(f"train.log.trackers is {names}: {error}") from None
-
-
-@contextlib.contextmanager
-def _without_variable(name: str) -> Iterator[None]:
-    """Remove an environment variable inside the block."""
-    value = os.environ.pop(name, None)
-    try:
-        yield
-    finally:
-        if value is not None:
-            os.environ[name] = value

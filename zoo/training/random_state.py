@@ -37,7 +37,11 @@ def get_random_state() -> dict[str, Tensor]:
 
 
 def set_random_state(state: Mapping[str, Tensor]) -> None:
-    """Set the states returned by `get_random_state`."""
+    """Set the states returned by `get_random_state`.
+
+    Raises:
+        ValueError, TypeError, RuntimeError, OverflowError: if a state is not valid.
+    """
     torch.set_rng_state(state["torch"])
     if "cuda" in state and _uses_cuda():
         torch.cuda.set_rng_state(state["cuda"])
@@ -45,6 +49,8 @@ def set_random_state(state: Mapping[str, Tensor]) -> None:
     gauss = state["python_gauss"].item() if has_python_gauss else None
     random.setstate((version, tuple(internal), gauss))
     *keys, position, has_gauss = state["numpy"].tolist()
+    if not 0 <= position <= len(keys):  # NumPy would read foreign memory
+        raise ValueError(f"the position of NumPy's generator is {position}")
     legacy = ("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss)
     np.random.set_state((*legacy, state["numpy_gauss"].item()))
 

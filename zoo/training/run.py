@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,24 +11,35 @@ from typing import Any
 import torch
 import yaml
 
+from zoo.artifact.hashing import check_hashes
 from zoo.artifact.loading import read_header
-from zoo.errors import MissingExtra, SpecError, ZooError
+from zoo.errors import ArtifactError, MissingExtra, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.spec import Source, load_spec
+from zoo.spec.spec import Source
 from zoo.training.callback import Callback, RunInfo, TrainingResult
-from zoo.training.checkpoint import find_checkpoints, read_state, remove_unfinished
+from zoo.training.checkpoint import find_checkpoints, remove_unfinished
 from zoo.training.final_model import requested_checkpoints, save_final_model
+from zoo.training.inputs import RunInputs
 from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
 from zoo.training.plot import plot_log
 from zoo.training.processes import Parallel, Processes
 from zoo.training.random_state import get_random_state, seed_all, set_random_state
+from zoo.training.resumption import (
+    check_best,
+    check_examples,
+    check_inputs,
+    find_spec_changes,
+    open_checkpoint,
+)
 from zoo.training.run_checkpoints import RunCheckpoints
+from zoo.training.run_files import DamagedFile, check_outputs
+from zoo.training.run_lock import lock_run
 from zoo.training.run_log import RunLog
 from zoo.training.setup import Request, Setup, build_setup, read_request
-from zoo.training.spec_changes import check_changes, find_changes
 from zoo.training.state import RunState
+from zoo.training.stored_checkpoint import StoredCheckpoint
 from zoo.training.trainer import Trainer
 
 LOG_FILE = "log.jsonl"
@@ -74,7 +84,8 @@ def train(
         SpecError: if the spec is not valid.
         DataError: if an example or a file cannot be used.
         Interrupted: after SIGTERM or Ctrl-C, when a checkpoint has been saved.
-        ZooError: if a loss is not finite, a file cannot be written, or the run cannot be resumed.
+        ZooError: if a loss is not finite, a file cannot be written, the run cannot be resumed, or
+            another process trains in the folder.
     """
     request = read_request(source, overrides, seed, registry)
     folder = Path("runs") / request.spec.name if output is None else Path(output)
@@ -87,7 +98,7 @@ def train(
         trackers=request.training.log.trackers,
     )
     try:
-        with Signals() as signals:
+        with lock_run(folder, processes), Signals() as signals:
             run = Run(request, folder, processes, callbacks, max_seconds=max_seconds)
             return run.train(resume=resume, signals=signals)
     finally:
@@ -117,12 +128,14 @@ class Run:
 
     def train(self, *, resume: bool, signals: Signals) -> TrainingResult:
         newest = self._open_folder(resume=resume)
-        if newest is not None:
-            self._compare_specs(newest)
+        stored = None if newest is None else open_checkpoint(newest, self.processes)
+        if stored is not None:
+            for change in find_spec_changes(stored, self.request):
+                self._message(f"changed: {change}")
         seed_all(self.request.training.seed + self.processes.rank)
         setup = build_setup(self.request, self.processes, self._report_progress)
         try:
-            return self._train(setup, newest, signals)
+            return self._train(setup, stored, signals)
         except RuntimeError as error:
             if not self.processes.is_connection_error(error):
                 raise
@@ -135,13 +148,23 @@ class Run:
         finally:
             setup.close()
 
-    def _train(self, setup: Setup, newest: Path | None, signals: Signals) -> TrainingResult:
+    def _train(
+        self, setup: Setup, stored: StoredCheckpoint | None, signals: Signals
+    ) -> TrainingResult:
         lower = lower_is_better(setup.training, setup.metrics)
-        checkpoints = RunCheckpoints(self.folder / CHECKPOINTS, setup, lower=lower)
+        inputs = RunInputs(self.request.spec) if self.processes.is_main else None
+        folder = self.folder / CHECKPOINTS
+        checkpoints = RunCheckpoints(folder, setup, lower=lower, inputs=inputs)
         state = RunState()
-        if newest is not None:
-            self._check_data(newest, setup)
-            state = checkpoints.restore(newest)
+        if stored is not None:
+            check_examples(stored, setup)
+            with self.processes.fail_together():
+                for change in check_inputs(stored, setup, inputs) if inputs else ():
+                    self._message(f"changed: {change}")
+                state = checkpoints.restore(stored)
+                check_best(state, checkpoints, lower)
+        if inputs is not None:
+            inputs.start_hashing()
         self._start(setup, state)
         log = RunLog(self.folder / LOG_FILE, self.processes, size=state.log_bytes)
         log.start_trackers(
@@ -170,14 +193,15 @@ class Run:
 
     def _open_folder(self, *, resume: bool) -> Path | None:
         """Create the folder, or return the newest checkpoint in it. Called by all processes."""
-        used = (self.folder / LOG_FILE).exists()
+        checkpoints = self.folder / CHECKPOINTS
+        used = (self.folder / LOG_FILE).exists() or bool(find_checkpoints(checkpoints))
         self.processes.barrier()
         if used and not resume:
             raise ZooError(
                 f"{self.folder} contains a run; continue it with --resume, or use another folder"
             )
-        checkpoints = self.folder / CHECKPOINTS
         if self.processes.is_main:
+            check_outputs(self.folder, (LOG_FILE, SPEC_FILE, MODEL_FILE, PLOT_FILE))
             try:
                 checkpoints.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -188,24 +212,6 @@ class Run:
         if resume and not found:
             self._message(f"{self.folder} has no checkpoint; training starts at step 0")
         return found[-1] if found else None
-
-    def _compare_specs(self, checkpoint: Path) -> None:
-        """Report what changed since the checkpoint; raise ZooError for what cannot change."""
-        old = read_state(checkpoint)["spec"]
-        with contextlib.suppress(SpecError):  # parameters that were added since have their defaults
-            old = load_spec(old, registry=self.request.registry).resolve()
-        changes = list(find_changes(old, self.request.spec.resolve()))
-        check_changes(changes)
-        for change in changes:
-            self._message(f"changed: {change}")
-
-    def _check_data(self, checkpoint: Path, setup: Setup) -> None:
-        old, new = read_state(checkpoint)["examples"], len(setup.batches.examples)
-        if old != new:
-            raise ZooError(
-                f"the training data has {new:,} examples, but had {old:,} at {checkpoint}; the "
-                "position in the data would be another; start a new run in another folder"
-            )
 
     def _start(self, setup: Setup, state: RunState) -> None:
         if not self.processes.is_main:
@@ -231,7 +237,15 @@ class Run:
     def _stored_provenance(self) -> Mapping[str, Any]:
         """Return the provenance of the training in the final model; empty if there is none."""
         path = self.folder / MODEL_FILE
-        return (read_header(path).provenance.get("train") or {}) if path.is_file() else {}
+        if not path.is_file():
+            return {}
+        try:
+            stored = read_header(path).provenance.get("train") or {}
+            check_hashes(path)
+        except ArtifactError as error:
+            self._message(f"{path} is damaged and is saved again: {error}")
+            return {}
+        return stored
 
     def _provenance(self, setup: Setup, state: RunState) -> Callable[[], Mapping[str, Any]]:
         """Return a function that returns the provenance of a model that is saved now."""
@@ -276,7 +290,7 @@ class Run:
         if self.processes.is_main:
             try:
                 plot_log(self.folder / LOG_FILE, self.folder / PLOT_FILE, self.request.spec.name)
-            except MissingExtra as error:
+            except (MissingExtra, DamagedFile) as error:
                 self._message(f"no plot saved: {error}")
 
     def _message(self, text: str) -> None:

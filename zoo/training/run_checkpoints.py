@@ -10,29 +10,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.saving import save, write
 from zoo.artifact.weights import named_tensors
 from zoo.errors import ArtifactError, ZooError
 from zoo.files import os_error_message
 from zoo.training.checkpoint import (
-    MODEL_FILE,
-    TENSOR_FILE,
     checkpoint_path,
     checkpoint_step,
     find_checkpoints,
     load_tensors,
     objective_tensors,
-    read_state,
     remove_checkpoint,
     restore_objective,
     write_checkpoint,
 )
+from zoo.training.inputs import KEY as INPUTS, RunInputs
 from zoo.training.optimiser_state import optimiser_numbers, optimiser_tensors, restore_optimiser
-from zoo.training.random_state import get_random_state, seed_all, set_random_state
+from zoo.training.random_state import get_random_state, seed_all
 from zoo.training.setup import Setup
 from zoo.training.sharding import full, local, shard_like
 from zoo.training.state import RunState
+from zoo.training.stored_checkpoint import StoredCheckpoint
+from zoo.training.stored_values import read_weights, restore_random_state, restore_schedule
 
 _WEIGHTS = "weights/"
 _RANDOM = "random"
@@ -45,10 +44,18 @@ class RunCheckpoints:
     step are next to the state of the optimiser.
     """
 
-    def __init__(self, folder: Path, setup: Setup, *, lower: Mapping[str, bool]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        setup: Setup,
+        *,
+        lower: Mapping[str, bool],
+        inputs: RunInputs | None = None,
+    ) -> None:
         self.folder = folder
         self._setup = setup
         self._lower = lower
+        self._inputs = inputs
         self._spec = setup.request.spec.resolve()
 
     def newest(self) -> Path | None:
@@ -72,6 +79,8 @@ class RunCheckpoints:
                     "optimiser": optimiser_numbers(setup.model, setup.optimiser),
                     "state": state.as_json(),
                 }
+                if self._inputs is not None:
+                    data[INPUTS] = self._inputs.as_json()
                 write_checkpoint(target, write_model, tensors, data)
                 self._remove_old(state)
         return target
@@ -120,36 +129,32 @@ class RunCheckpoints:
                 remove_checkpoint(path)
 
     @torch.no_grad()
-    def restore(self, path: Path) -> RunState:
+    def restore(self, stored: StoredCheckpoint) -> RunState:
         """Set everything with state from a checkpoint: weights, averages, optimiser, objective,
-        schedule, random generators and counts of skipped examples."""
-        setup, data = self._setup, read_state(path)
-        stored = open_tensors([path / MODEL_FILE])
-        tensors = open_tensors([path / TENSOR_FILE])
-        load_tensors(setup.model, stored, path)
-        average = setup.average
+        schedule, random generators and counts of skipped examples.
+
+        Raises:
+            ZooError: if the checkpoint is damaged or belongs to another model or optimiser.
+        """
+        setup, data, tensors = self._setup, stored.run_data(), stored.tensors
+        state, average = stored.run_state(), setup.average
+        restore_optimiser(setup.model, setup.optimiser, tensors, data["optimiser"])
+        load_tensors(setup.model, stored.model, stored.path)
+        restore_objective(setup.objective, tensors, stored.path)
+        setup.batches.restore_skipped(state.skipped)
         if average is not None:
             torch._foreach_copy_(average.averages, average.weights)
             for name, current in average.named_weights.items():
-                key = f"{_WEIGHTS}{name}"
                 # Checkpoints of previous versions have no running statistics of the weights.
-                if key in tensors.metas or isinstance(current, nn.Parameter):
-                    local(current).copy_(local(shard_like(tensors.read(key), current)))
-        restore_optimiser(setup.model, setup.optimiser, tensors, data["optimiser"])
-        restore_objective(setup.objective, tensors, path)
-        state = RunState.from_json(data["state"])
-        setup.batches.restore_skipped(state.skipped)
+                optional = not isinstance(current, nn.Parameter)
+                found = read_weights(stored, f"{_WEIGHTS}{name}", current, optional=optional)
+                if found is not None:
+                    local(current).copy_(local(shard_like(found, current)))
         if setup.schedule is not None and state.schedule:
-            setup.schedule.restore(state.schedule)
+            restore_schedule(stored, setup.schedule, state.schedule)
         prefix = f"{_RANDOM}/{setup.processes.rank}/"
-        random = {
-            name.removeprefix(prefix): tensors.read(name).clone()
-            for name in tensors.metas
-            if name.startswith(prefix)
-        }
-        if random and data["world"] == setup.processes.world:
-            set_random_state(random)
-        else:
+        is_same = data["world"] == setup.processes.world
+        if not (is_same and restore_random_state(stored, prefix)):
             seed_all(setup.training.seed + state.step + setup.processes.rank)
         return state
 

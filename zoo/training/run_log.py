@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zoo.errors import ZooError
+from zoo.files import os_error_message, split_lines
 from zoo.training.processes import Processes
+from zoo.training.run_files import DamagedFile, decode, parse_object, read_bytes
+
+_ADVICE = "remove it: the training does not need it"
+_MAX_BYTES = 2**32
 
 
 class RunLog:
@@ -18,17 +24,25 @@ class RunLog:
     Args:
         size: size of the log at the checkpoint from which the run continues; what was written
             after it is removed.
-        step: the step of that checkpoint.
+
+    Raises:
+        ZooError: if what was written before the checkpoint is damaged. A log that is missing is
+            started again.
     """
 
-    def __init__(self, path: Path, processes: Processes, *, size: int = 0, step: int = 0) -> None:
+    def __init__(self, path: Path, processes: Processes, *, size: int = 0) -> None:
         self.path = path
         self._accelerator = processes.accelerator
         self._file = None
         if processes.is_main:
-            path.touch()
-            os.truncate(path, min(size, path.stat().st_size))
-            self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115
+            if size and path.exists():
+                check_log(path, size)
+            try:
+                path.touch()
+                os.truncate(path, min(size, path.stat().st_size))
+                self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115
+            except OSError as error:
+                raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None
 
     def start_trackers(self, trackers: Sequence[str], config: Mapping[str, Any], step: int) -> None:
         """Start the trackers; TensorBoard hides what was logged after `step`."""
@@ -59,8 +73,27 @@ class RunLog:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a log."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Return the lines of a log; raise ZooError if one of them is damaged."""
+    return _parse(path, read_bytes(path, _ADVICE, _MAX_BYTES))
+
+
+def _parse(path: Path, content: bytes) -> list[dict[str, Any]]:
+    entries = []
+    for number, line in enumerate(split_lines(decode(content, path, _ADVICE)), start=1):
+        entry = parse_object(line, path, _ADVICE, f"line {number}")
+        values = [entry.get("step"), *(entry[key] for key in ("loss", "lr") if key in entry)]
+        if not all(isinstance(value, (int, float)) for value in values):
+            raise DamagedFile(path, f"line {number} is not an entry of a log", _ADVICE)
+        entries.append(entry)
+    return entries
+
+
+def check_log(path: Path, size: int) -> None:
+    """Raise ZooError if the first bytes of a log, this many, are not whole lines of a log."""
+    content = read_bytes(path, _ADVICE, _MAX_BYTES)
+    if len(content) < size:
+        raise DamagedFile(path, f"it has {len(content):,} of {size:,} bytes", _ADVICE)
+    _parse(path, content[:size])
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

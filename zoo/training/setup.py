@@ -87,6 +87,11 @@ class Setup:
     def optimiser(self) -> torch.optim.Optimizer:
         return self.step.local.optimiser
 
+    @property
+    def failure(self) -> str | None:
+        """Why workers that read data could not go on; None if they can."""
+        return self.batches.failure or (self.validation.failure if self.validation else None)
+
     def close(self) -> None:
         """End the workers that read data."""
         self.batches.close()

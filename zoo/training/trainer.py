@@ -100,7 +100,8 @@ class Trainer:
         setup, state, training = self.setup, self.state, self.setup.training
         if setup.schedule is not None:
             setup.step.local.set_lr(setup.schedule.factor(state.step + 1))
-        output = setup.step(update.batches, stop=signals.received is not None)
+        stops = signals.received is not None or setup.failure is not None
+        output = setup.step(update.batches, stop=stops)
         self._report_path()
         state.step += 1
         state.index = update.index + 1
@@ -115,18 +116,27 @@ class Trainer:
             self.record.read()
         evaluated = self._is_evaluation_due(is_last)
         is_best = evaluated and self._evaluate()
-        stop = self.record.stop if setup.processes.world > 1 else signals.received is not None
+        stop = self.record.stop
+        if setup.processes.world == 1:
+            stop = signals.received is not None or setup.failure is not None
         if stop or self.is_finished() or self._is_checkpoint_due(evaluated, is_best):
             self.save()
         self._observe_validation()
         for callback in self.callbacks:
             callback.on_step(state.step)
         if stop and not self.is_finished():
-            raise Interrupted(
-                f"{signals.name}: training stopped at step {state.step}; continue from "
-                f"{self.checkpoints.newest()} with --resume",
-                signals.exit_code,
-            )
+            raise self._stopped(signals)
+
+    def _stopped(self, signals: Signals) -> ZooError:
+        """Return the error of a run that one of its processes has stopped."""
+        own = (signals.name or self.setup.failure, signals.exit_code)
+        found = self.setup.processes.gather(own)
+        reason, code = next((each for each in found if each[0] is not None), own)
+        text = (
+            f"{reason}: training stopped at step {self.state.step}; continue from "
+            f"{self.checkpoints.newest()} with --resume"
+        )
+        return ZooError(text) if code is None else Interrupted(text, code)
 
     def _report_path(self) -> None:
         """Report once why an acceleration of the step, such as its capture, is not used."""

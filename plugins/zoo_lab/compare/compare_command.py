@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,6 +74,7 @@ def command(
     (SVG). The same command continues: a finished run is not repeated. A run that fails is reported
     and stops nothing.
     """
+    from zoo.training.run_lock import lock_folder
     from zoo_lab.bench.selection import find_device
     from zoo_lab.compare.comparing import RunOptions
     from zoo_lab.compare.study_file import StudySettings
@@ -94,7 +96,10 @@ def command(
         arguments += [] if value is None else [f"--{name}", f"{value:g}"]
     arguments += [] if examples is None else ["--examples", str(examples)]
     options = RunOptions(output, str(find_device(device)), shlex.join(arguments), jobs, total, keep)
-    results, complete = _run(plans, options)
+    with contextlib.ExitStack() as locks:
+        for plan in plans:
+            locks.enter_context(lock_folder(output / plan.name))
+        results, complete = _run(plans, options)
     if as_json:
         print_json([result.model_dump(mode="json") for result in results])
     else:
@@ -130,7 +135,7 @@ def _read(
 def _run(plans: Sequence[StudyPlan], options: RunOptions) -> tuple[list[StudyResult], bool]:
     """Return the results, and whether all runs have one."""
     from zoo.cli.progress import task_progress
-    from zoo.training.interruption import Interrupted, raise_on_sigterm
+    from zoo.training.interruption import Interrupted, raise_on_termination
     from zoo_lab.compare.comparing import list_tasks, prepare, run_all, write_comparison
 
     data = prepare(plans, options)
@@ -140,7 +145,7 @@ def _run(plans: Sequence[StudyPlan], options: RunOptions) -> tuple[list[StudyRes
     ended = failed = 0
     stop: BaseException | None = None
     try:
-        with raise_on_sigterm(), task_progress() as progress:
+        with raise_on_termination(), task_progress() as progress:
             for outcome in run_all(tasks, options):
                 ended += 1
                 failed += outcome.problem is not None

@@ -161,7 +161,7 @@ def _run_side_by_side(
 ) -> tuple[list[Reproduction], bool]:
     """Return the results of runs in processes, and whether one failed."""
     from zoo.errors import ZooError
-    from zoo.training.interruption import raise_on_sigterm
+    from zoo.training.interruption import raise_on_termination
     from zoo_lab.reproduce.data_check import check_data
     from zoo_lab.reproduce.recipe_run import write_results
     from zoo_lab.reproduce.side_by_side import run_tasks
@@ -174,7 +174,7 @@ def _run_side_by_side(
             usable.append(recipe)
         except ZooError as error:
             typer.echo(f"{recipe.name}: {error}", err=True)
-    with raise_on_sigterm():
+    with raise_on_termination():
         failed = run_tasks(tasks, jobs, lambda text: typer.echo(text, err=True))
     results = [write_results(recipe, output) for recipe in usable]
     return results, bool(failed) or len(usable) < len(recipes)

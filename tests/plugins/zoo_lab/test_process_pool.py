@@ -7,7 +7,7 @@ import time
 import pytest
 from pool_kit import work
 
-from zoo.training.interruption import Terminated, raise_on_sigterm
+from zoo.training.interruption import Terminated, raise_on_termination
 from zoo_lab.process_pool import run_in_workers
 
 
@@ -46,7 +46,7 @@ def test_sigterm_ends_the_workers_once(tmp_path):
         finally:
             signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(Terminated) as caught, raise_on_sigterm():
+    with pytest.raises(Terminated) as caught, raise_on_termination():
         run()
     assert caught.value.exit_code == 143
     assert multiprocessing.active_children() == []

@@ -2,6 +2,7 @@
 
 import json
 
+from lock_kit import lock_in_process
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
@@ -29,6 +30,14 @@ def test_variants_are_compared_and_a_wrong_one_is_reported(recipe_folder):
         "zoo compare letters.yaml --swap 'decoder.attention.scorer=scaled-dot,{type: general},dto' "
         "--seeds 1 --steps 1 --jobs 1 --examples 2"
     )
+
+
+def test_a_folder_in_which_another_process_compares_is_rejected(recipe_folder):
+    options = ["--data", "data", "--steps", "1", "--seeds", "1", "--device", "cpu", "-o", "out"]
+    with lock_in_process(recipe_folder / "out" / "letters") as process:
+        done = _run("letters.yaml", *SWAP, *options)
+    assert str(done.exception).startswith(f"out/letters is in use by process {process.pid} on ")
+    assert [path.name for path in (recipe_folder / "out").iterdir()] == ["letters"]
 
 
 def test_the_list_checks_the_variants(recipe_folder):

@@ -1,0 +1,76 @@
+"""Continues a run from a checkpoint: what is compared before the training goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from zoo.errors import SpecError, ZooError
+from zoo.spec.spec import load_spec
+from zoo.training.checkpoint import checkpoint_path
+from zoo.training.inputs import RunInputs, find_preprocessing_changes, reject_changes
+from zoo.training.processes import Processes
+from zoo.training.run_checkpoints import RunCheckpoints
+from zoo.training.setup import Request, Setup
+from zoo.training.spec_changes import Change, check_changes, find_changes
+from zoo.training.state import RunState
+from zoo.training.stored_checkpoint import StoredCheckpoint, open_model
+
+
+def open_checkpoint(path: Path, processes: Processes) -> StoredCheckpoint:
+    """Open a checkpoint of a run on all processes; the main process compares its hashes."""
+    with processes.fail_together():
+        stored = StoredCheckpoint.open(path, verify=processes.is_main)
+        stored.run_state()
+    return stored
+
+
+def find_spec_changes(stored: StoredCheckpoint, request: Request) -> list[Change]:
+    """Return what changed in the spec since a checkpoint.
+
+    Raises:
+        ZooError: if a run cannot be continued with one of the changes.
+    """
+    old = stored.run_data()["spec"]
+    with contextlib.suppress(SpecError):  # parameters that were added since have their defaults
+        old = load_spec(old, registry=request.registry).resolve()
+    changes = list(find_changes(old, request.spec.resolve()))
+    check_changes(changes)
+    return changes
+
+
+def check_examples(stored: StoredCheckpoint, setup: Setup) -> None:
+    """Raise ZooError if the number of training examples has changed since a checkpoint."""
+    old, new = stored.run_data()["examples"], len(setup.batches.examples)
+    if old != new:
+        raise ZooError(
+            f"the training data has {new:,} examples, but had {old:,} at {stored.path}; the "
+            "position in the data would be another; start a new run in another folder"
+        )
+
+
+def check_inputs(stored: StoredCheckpoint, setup: Setup, inputs: RunInputs) -> list[str]:
+    """Return the changes of inputs that are allowed: those of validation data.
+
+    Raises:
+        ZooError: if tokenizers, classes or training data have changed since a checkpoint.
+    """
+    request, allowed = setup.request, []
+    rejected = find_preprocessing_changes(stored, setup.model, request.registry)
+    for part, change in inputs.compare(stored):
+        (rejected if part == "data" else allowed).append(change)
+    reject_changes(stored, rejected)
+    return allowed
+
+
+def check_best(state: RunState, checkpoints: RunCheckpoints, lower: Mapping[str, bool]) -> None:
+    """Raise ZooError if the best checkpoint, the final model so far, is missing or damaged."""
+    for step in state.best_steps(1, lower) if state.best is not None else ():
+        path = checkpoint_path(checkpoints.folder, step)
+        if not path.exists():
+            raise ZooError(
+                f"{path} is missing, but it is the best checkpoint so far; restore it, or start a "
+                "new run in another folder"
+            )
+        open_model(path)
