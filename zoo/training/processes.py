@@ -58,7 +58,7 @@ class Processes:
             torch.cuda.set_device(target)
         launched = os.environ.get(_FSDP, "").lower() == "true"
         self._owns_state = not AcceleratorState._shared_state
-        with _without_variable(_FSDP), _report_trackers(trackers):
+        with _without_variable(_FSDP):
             self.accelerator = Accelerator(
                 cpu=target is not None and target.type == "cpu",
                 mixed_precision="bf16" if precision == "bfloat16" else "no",
@@ -170,18 +170,6 @@ class Processes:
 def _destroy_group() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-
-
-@contextlib.contextmanager
-def _report_trackers(trackers: Sequence[str]) -> Iterator[None]:
-    """Raise ZooError for trackers that Accelerate does not know."""
-    try:
-        yield
-    except ValueError as error:
-        if not trackers:
-            raise
-        names = ", ".join(f"'{name}'" for name in trackers)
-        raise ZooError(f"train.log.trackers is {names}: {error}") from None
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
 from zoo.training.processes import Processes
 from zoo.training.step import GlobalStep
+from zoo.training.trackers import check_trackers
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def read_request(
     overrides: Iterable[str],
     seed: int | None,
     registry: ComponentRegistry | None,
+    allow_trackers: Collection[str] = (),
 ) -> Request:
     """Check a spec; raise ZooError if it does not describe a training."""
     texts = [*overrides, *([] if seed is None else [f"train.seed={seed}"])]
@@ -54,6 +56,7 @@ def read_request(
         raise ZooError(f"spec '{spec.name}' has no objective; add one: 'objective: cross-entropy'")
     training = sections.train.build()
     check_monitor(spec, training)
+    check_trackers(spec, training, allow_trackers)
     return Request(spec, training, registry)
 
 
