@@ -206,8 +206,10 @@ def resolve_device(device: str | torch.device) -> torch.device:
     """Return the device; raise ZooError if it is unknown or not available."""
     try:
         resolved = torch.device(device)
-    except RuntimeError as error:
-        raise ZooError(f"device '{device}' is unknown: {str(error).splitlines()[0]}") from None
+    except (RuntimeError, TypeError):
+        is_gpu = str(device).lower().startswith(("gpu", "cuda", "nvidia"))
+        hint = "did you mean 'cuda'?" if is_gpu else "expected, for example, cpu, cuda or cuda:1"
+        raise ZooError(f"device '{device}' is unknown; {hint}") from None
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ZooError(f"device '{device}' is not available: torch finds no CUDA device")
     try:
