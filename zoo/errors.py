@@ -60,6 +60,16 @@ def truncate(text: str, max_chars: int = 1_000) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 3] + "..."
 
 
+def format_bytes(count: int) -> str:
+    """Return a size with a decimal unit."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError("unreachable")
+
+
 @dataclass(frozen=True)
 class Problem:
     """One error in a spec: the message, the key path in the spec and the place in the file."""

@@ -15,10 +15,11 @@ from zoo.errors import ZooError
 from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.composition import build_model, validate_spec
+from zoo.spec.composition import build_model, build_on_meta, validate_spec
 from zoo.spec.initialisation import find_weights
+from zoo.spec.memory import check_memory, check_training_memory, model_bytes
 from zoo.spec.spec import Source, Spec
-from zoo.spec.training import Batching, Training
+from zoo.spec.training import MAX_STEPS, Batching, Training
 from zoo.training.averages import MovingAverage
 from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
@@ -101,6 +102,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     """Build the model, open the data, and create optimiser and schedule."""
     spec, training = request.spec, request.training
     sections = spec.sections
+    _check_memory(request, processes)
     model = build_model(spec, training.seed)
     preprocessors = fit_preprocessors(spec, model)
     options: dict[str, Any] = {
@@ -155,6 +157,19 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         sampler.build() if sampler else None,
         [blueprint.build() for blueprint in sections.filters],
     )
+
+
+def _check_memory(request: Request, processes: Processes) -> None:
+    """Raise ZooError if the training does not fit in memory; the weights are built on the CPU."""
+    spec, training = request.spec, request.training
+    model = build_on_meta(spec).part
+    check_memory(f"the model of spec '{spec.name}'", model_bytes(model), torch.device("cpu"))
+    if not processes.sharded:
+        optimiser = training.optimiser.build(steps=training.steps or MAX_STEPS)
+        has_average = training.average is not None and training.average.ema is not None
+        check_training_memory(
+            spec.name, model, optimiser, processes.device, copies=int(has_average)
+        )
 
 
 def check_split(model: Model, objective: Objective, world: int, accumulate: int) -> None:
