@@ -170,7 +170,7 @@ def _build_metadata(
         "spec": model.spec,
         "lock": list(model.providers),
         "places": list(model.component_paths),
-        "probe": dict(probe),
+        "probe": probe,
     }
     if model.tokenizer:
         values["tokenizer"] = dict(model.tokenizer)

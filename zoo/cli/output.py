@@ -33,7 +33,7 @@ ModelArgument = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="A model file or folder, a name in the catalogue, or ORG/NAME or ORG/NAME@REVISION on "
-        "the Hub. An existing path takes precedence.",
+        "the Hub. An existing path takes precedence, except over a shipped model: write ./NAME.",
     ),
 ]
 CataloguesOption = Annotated[
