@@ -51,7 +51,16 @@ def one_line(text: str) -> str:
 
 
 def _to_escape(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return escape_characters(match[0])
+
+
+def escape_characters(text: str) -> str:
+    r"""Return each character as an escape, as in JSON.
+
+    >>> escape_characters("é")
+    '\\u00e9'
+    """
+    units = text.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
