@@ -51,13 +51,32 @@ def one_line(text: str) -> str:
 
 
 def _to_escape(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return escape_characters(match[0])
+
+
+def escape_characters(text: str) -> str:
+    r"""Return each character as an escape, as in JSON.
+
+    >>> escape_characters("é")
+    '\\u00e9'
+    """
+    units = text.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def truncate(text: str, max_chars: int = 1_000) -> str:
     """Return the text, cut to at most `max_chars` characters."""
     return text if len(text) <= max_chars else text[: max_chars - 3] + "..."
+
+
+def format_bytes(count: int) -> str:
+    """Return a size with a decimal unit."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError("unreachable")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -78,6 +79,10 @@ class Architecture(Importer):
     def test_config(self) -> Config | None:
         return small_config(self.name, self.model_classes[0])
 
+    @cached_property
+    def _defaults(self) -> Mapping[str, Any]:
+        return read_defaults(self.name)
+
     def matches(self, config: Config) -> bool:
         return config.get("model_type") == self.name
 
@@ -132,9 +137,8 @@ class Architecture(Importer):
         dropped = {*_DROPPED_KEYS, *self.aliases}
         config = {key: value for key, value in original.items() if key not in dropped}
         config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
-        defaults = read_defaults(self.name)
         for required in self.required_values:
-            if required.key in config or required.key in defaults:
+            if required.key in config or required.key in self._defaults:
                 config[required.key] = required.value
         model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
         if model_type not in self.model_types:
@@ -200,7 +204,7 @@ class Architecture(Importer):
         for alias, key in self.aliases.items():
             if alias in config and config[alias] != config.get(key):
                 raise config_error(alias, config[alias], f"it should equal '{key}'")
-        check_keys(self.name, config, self.known_keys)
+        check_keys(self.name, config, self.known_keys, self._defaults)
 
     def _check_required(self, config: Config) -> None:
         for required in self.required_values:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +56,18 @@ OLDER_DEFAULTS: Mapping[str, Any] = {
 """Defaults of transformers 4 for keys that version 5 removed from some configs."""
 
 
-def check_keys(name: str, config: Mapping[str, Any], known: Iterable[str]) -> None:
+def check_keys(
+    name: str, config: Mapping[str, Any], known: Iterable[str], defaults: Mapping[str, Any]
+) -> None:
     """Raise ZooError for a key that is not `known`, unless it has the default of the config class.
 
     Args:
         name: the model type.
         config: the config.
         known: the keys that the importer uses, requires or ignores.
+        defaults: those of the config class; see `read_defaults`.
     """
-    accepted, defaults = set(known), read_defaults(name)
+    accepted = set(known)
     for key, value in config.items():
         if key in accepted or (key in defaults and _equal(value, defaults[key])):
             continue
@@ -83,7 +85,6 @@ def check_keys(name: str, config: Mapping[str, Any], known: Iterable[str]) -> No
             )
 
 
-@cache
 def read_defaults(name: str) -> Mapping[str, Any]:
     """Return the recorded defaults of the config class of a model type."""
     recorded = yaml.safe_load(_DEFAULTS_FILE.read_text(encoding="utf-8"))

@@ -64,18 +64,22 @@ class ROUGECoco(MeanMetric):
         for prediction, texts in zip(predictions, references, strict=True):
             P = R = 0.0
             for text in texts:
-                common = _common_words(tuple(prediction.split()), tuple(text.split()))
+                common = _common_words(prediction.split(), text.split())
                 P = max(P, common / max(len(prediction.split()), 1))
                 R = max(R, common / max(len(text.split()), 1))
             total += self._f_score(P, R)
         return {self.name: total / len(predictions)}
 
 
-@cache
-def _common_words(a: tuple[str, ...], b: tuple[str, ...]) -> int:
+def _common_words(a: Sequence[str], b: Sequence[str]) -> int:
     """Return the length of the longest common subsequence, recursively."""
-    if not a or not b:
-        return 0
-    if a[0] == b[0]:
-        return 1 + _common_words(a[1:], b[1:])
-    return max(_common_words(a[1:], b), _common_words(a, b[1:]))
+
+    @cache
+    def common(i: int, j: int) -> int:
+        if i == len(a) or j == len(b):
+            return 0
+        if a[i] == b[j]:
+            return 1 + common(i + 1, j + 1)
+        return max(common(i + 1, j), common(i, j + 1))
+
+    return common(0, 0)

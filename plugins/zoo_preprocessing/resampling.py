@@ -1,6 +1,5 @@
 """Polyphase resampling of waveforms."""
 
-from functools import lru_cache
 from math import ceil, gcd
 
 import numpy as np
@@ -39,7 +38,6 @@ def resample(samples: Array, rate: int, new_rate: int) -> Array:
     return result
 
 
-@lru_cache(maxsize=8)
 def _low_pass(up: int, down: int) -> Array:
     """Return the taps of a Kaiser-windowed sinc with the cutoff of the lower rate."""
     factor = max(up, down)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from zoo.artifact import load, read_header, save, verify
 from zoo.artifact.probe import compare_probe, record_probe
+from zoo.errors import ArtifactError
 from zoo.interfaces import Model, Outputs
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import compose
@@ -156,6 +157,54 @@ def test_model_whose_example_does_not_run_is_saved_with_the_reason(
     assert read_header(file).probe == {"skipped": reason}
     check = verify(file, registry=REGISTRY).checks[-1]
     assert (check.status, check.detail) == ("skipped", reason)
+
+
+@pytest.mark.parametrize("shard_bytes", [None, 100])
+def test_model_that_does_not_run_does_not_replace_a_good_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_bytes: int | None
+) -> None:
+    target = save(stateful(), tmp_path / "m", shard_bytes=shard_bytes)
+    files = [target] if target.is_file() else sorted(target.iterdir())
+    before = [file.read_bytes() for file in files]
+
+    def broken(self: Any, x: Tensor) -> Tensor:
+        raise RuntimeError("a part is missing")
+
+    model = stateful(seed=1)
+    monkeypatch.setattr(Stateful, "forward_as", broken)
+    with pytest.raises(ArtifactError, match=r"m was not replaced: .*: a part is missing; save the"):
+        save(model, target, shard_bytes=shard_bytes)
+    assert [file.read_bytes() for file in files] == before
+    assert sorted(tmp_path.iterdir()) == [target]
+    save(model, target, shard_bytes=shard_bytes, probe=False)
+    monkeypatch.undo()
+    assert torch.equal(load(target, registry=REGISTRY).read.weight, model.read.weight)
+
+
+@pytest.mark.parametrize("tolerance", [1e9, float("nan"), float("inf")])
+@pytest.mark.parametrize("norm", [None, float("nan")])
+def test_a_file_cannot_raise_its_own_tolerance(
+    file: Path, monkeypatch: pytest.MonkeyPatch, tolerance: float, norm: float | None
+) -> None:
+    probe = read_header(file).probe or {}
+    for row in probe["outputs"].values():
+        row["tolerance"] = tolerance
+        row["norm"] = row["norm"] if norm is None else norm
+    rewrite(file, probe=json.dumps(probe))
+    assert statuses(file)["probe"] == ("ok" if norm is None else "failed")
+    monkeypatch.setattr(Stateful, "forward_as", lambda self, x: x + 0.01)
+    assert statuses(file)["probe"] == "failed"
+
+
+def test_a_file_cannot_have_an_empty_probe(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load(file, registry=REGISTRY)
+    monkeypatch.setattr(Stateful, "example", lambda *_: {"source": torch.zeros(0, 5).long()})
+    probe = record_probe(model)
+    rewrite(file, probe=json.dumps(probe))
+    assert (
+        "the outputs of the stored input are empty"
+        in verify(file, registry=REGISTRY).checks[-1].detail
+    )
 
 
 def compose_without_check(monkeypatch: pytest.MonkeyPatch) -> Model:

@@ -99,9 +99,11 @@ def test_all_problems_are_reported(tmp_path: Path) -> None:
 
 
 def test_name_in_two_catalogues_raises(tmp_path: Path) -> None:
-    known = load_catalogue([write_catalogue(tmp_path, GOOD.replace("mine", "vit-base"))])
-    with pytest.raises(RegistryError, match=r"'vit-base' is listed in .*registry.yaml and .*more"):
-        known.get("vit-base")
+    files = [tmp_path / name for name in ("one.yaml", "two.yaml")]
+    for file in files:
+        file.write_text(GOOD)
+    with pytest.raises(RegistryError, match=r"'mine' is listed in .*one.yaml and .*two.yaml"):
+        load_catalogue(files).get("mine")
 
 
 HOOK = """

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hub_kit import NAME, WEIGHTS
 from hub_server import Hub
+from typer.testing import CliRunner
 
 import zoo
+from zoo.cli.main import app
 from zoo.errors import ArtifactError, HubError, RegistryError, ZooError
-from zoo.hub.models import find
+from zoo.exchange.source_files import resolve_source
+from zoo.hub.models import find, read_header
 from zoo.hub.reference import Reference, parse_reference
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -106,3 +110,24 @@ def test_catalogue_name_without_weights_or_entry_raises(hub: Hub) -> None:
     with pytest.raises(RegistryError, match="no file or catalogue entry named 'vit-bass'"):
         zoo.load("vit-bass")
     assert hub.requests == []
+
+
+@pytest.mark.parametrize(
+    "use", [zoo.load, find, read_header, resolve_source, lambda name: app_error("info", name)]
+)
+def test_a_missing_path_in_an_existing_folder_is_not_requested(hub: Hub, use: Any) -> None:
+    Path("hf").mkdir()
+    with pytest.raises(HubError, match=r"hf/bert does not exist, .* \./hf/bert .* hub:hf/bert"):
+        use("hf/bert")
+    assert hub.requests == []
+    for name in ("hub:hf/bert", "hf/bert@main"):
+        with pytest.raises(HubError, match="no repository"):
+            use(name)
+    assert hub.requests
+
+
+def app_error(*arguments: str) -> None:
+    """Run a command and raise its error."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exception is not None
+    raise done.exception

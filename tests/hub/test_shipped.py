@@ -10,10 +10,10 @@ from hub_server import Hub
 from plugin_kit import Site
 
 import zoo
-from zoo.errors import ArtifactError, MissingExtra, RegistryError
+from zoo.errors import ArtifactError, MissingExtra, RegistryError, ZooWarning
 from zoo.hub.catalogue import load_catalogue
 from zoo.hub.lock_file import hash_file
-from zoo.hub.models import find, read_header
+from zoo.hub.models import find, named_path, read_header
 from zoo.hub.shipped import find_shipped, shipped_models
 
 CATALOGUE = """
@@ -68,9 +68,45 @@ def test_model_is_loaded_by_name_in_float32_without_requests(hub: Hub, checkout:
     assert hub.requests == []
 
 
-def test_existing_path_takes_precedence_over_a_name(checkout: Path, saved: Path) -> None:
-    Path("kit-model").write_bytes(saved.read_bytes())
-    assert find("kit-model") == Path("kit-model")
+@pytest.mark.parametrize("kind", ["file", "folder", "run"])
+def test_path_of_a_shipped_name_does_not_replace_the_model(
+    checkout: Path, saved: Path, kind: str
+) -> None:
+    other = Path("kit-model")
+    if kind == "file":
+        other.write_bytes(saved.read_bytes())
+    else:
+        other.mkdir()
+    if kind == "run":
+        for name, content in (("model.safetensors", saved.read_bytes()), ("log.jsonl", b"")):
+            (other / name).write_bytes(content)
+    with pytest.warns(ZooWarning, match=r"'kit-model' is the shipped model.* \./kit-model"):
+        assert find("kit-model").is_relative_to(checkout)
+    assert named_path("kit-model") is None
+    assert find("./kit-model") == find(other) == other
+
+
+def test_file_of_another_package_does_not_block_a_model(
+    checkout: Path, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = checkout / "weights" / "kit_weights"
+    site = Site(tmp_path / "site", monkeypatch)
+    package = source.rename(site.folder / "kit_weights")
+    third_party = site.folder / "a_weights"
+    third_party.mkdir()
+    (third_party / "kit-model.safetensors").write_bytes(saved.read_bytes())
+    site.declare("a-weights", "[zoo.weights]\na = a_weights\n")
+    with pytest.raises(ArtifactError, match=r"a_weights/kit-model.safetensors has .* expects"):
+        find("kit-model")
+    site.declare("kit-weights", ENTRY_POINTS)
+    assert find("kit-model") == package / "kit-model.safetensors"
+
+
+def test_catalogue_of_a_plugin_does_not_block_a_model(checkout: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text((checkout / "registry.yaml").read_text().replace("MIT", "GPL"))
+    with pytest.warns(ZooWarning, match=r"'kit-model' is the model of the zoo; .*other.yaml also"):
+        assert load_catalogue([other]).get("kit-model").licence == "MIT"
 
 
 def test_damaged_file_raises(checkout: Path) -> None:

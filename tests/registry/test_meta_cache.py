@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from zoo.registry.meta_cache import run_on_meta
+from zoo.registry.meta_cache import MetaCache
 
 META = torch.empty(3, 4, device="meta")
 INTEGERS = torch.empty(3, 4, dtype=torch.int64, device="meta")
 ROW = torch.empty(4, device="meta")
 aten = torch.ops.aten
+run_on_meta = MetaCache().run
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,17 @@
 """Composition: the check on the meta device, and building from a seed."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from training_kit import make_spec, write_files
+from typer.testing import CliRunner
 
 import zoo
+from zoo.artifact import verify
+from zoo.cli.main import app
 from zoo.errors import SpecError, ZooError
 from zoo.spec.composition import build_on_meta
 from zoo.spec.spec import load_spec
@@ -97,6 +102,32 @@ def test_an_unsupported_dtype_raises(dtype):
 def test_an_unknown_device_raises(device):
     with pytest.raises(ZooError, match=f"device '{device}'"):
         zoo.compose(SPEC, device=device)
+
+
+def _run(*arguments):
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    raise done.exception
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, device: zoo.compose(SPEC, device=device),
+        lambda model, device: zoo.load(model, device=device),
+        lambda model, device: verify(model, device=device),
+        lambda model, device: zoo.evaluate(model, {"type": "x"}, device=device),
+        lambda model, device: zoo.train(make_spec(write_files(Path())), device=device),
+        lambda model, device: _run("verify", model, "--device", device),
+        lambda model, device: _run("eval", model, "--device", device),
+        lambda model, device: _run("bench", "--device", device),
+    ],
+)
+@pytest.mark.parametrize("device", ["gpu", "GPU:0"])
+def test_gpu_is_not_a_device_and_cuda_is_suggested(use, device, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = zoo.save(zoo.compose(SPEC), "model.safetensors")
+    with pytest.raises(ZooError, match=f"device '{device}' is unknown; did you mean 'cuda'"):
+        use(model, device)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

@@ -2,13 +2,14 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 import yaml
 from spec_kit import BASE, single_problem
 
 from zoo import load_spec
-from zoo.errors import SpecError
+from zoo.errors import SpecError, ZooWarning
 from zoo.registry.component_registry import default_registry
 from zoo.spec.document import read_text
 from zoo.spec.spec import MAX_EXTENDS, draft_spec
@@ -210,3 +211,12 @@ def test_problems_are_in_the_order_of_lines(tmp_path):
         "  decoder: {type: plain-rnn, hidden: -1}\n"
     )
     assert [p.place.line for p in draft_spec(file).problems] == [5, 6, 7]
+
+
+def test_a_file_of_a_shipped_name_does_not_replace_the_spec(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("transformer-tiny").write_text("not: a spec")
+    with pytest.warns(ZooWarning, match=r"'transformer-tiny' is the spec .* \./transformer-tiny"):
+        assert load_spec("transformer-tiny").name == "transformer-tiny"
+    with pytest.raises(SpecError, match="not"):
+        load_spec("./transformer-tiny")

@@ -1,9 +1,11 @@
 """Accelerations that violate a law, and the valid one they are based on."""
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from torch import Tensor
 
+from zoo.interfaces import Call
 from zoo.testing.tiny_acceleration import TinyAcceleration, TwoLayers
 
 
@@ -22,6 +24,18 @@ class WrongGradient(TinyAcceleration):
         return super().forward(target, x.detach(), scale=scale)
 
 
+class OverwritesItsInput(TinyAcceleration):
+    def forward(self, target: TwoLayers, x: Tensor, *, scale: float = 1.0) -> Tensor:
+        result = super().forward(target, x, scale=scale)
+        x.data.mul_(2)
+        return result
+
+
+class NoCases(TinyAcceleration):
+    def cases(self, dtype: object) -> Iterator[Call]:
+        yield from ()
+
+
 class WritesAnAttribute(TinyAcceleration):
     def why_not(self, target: TwoLayers, device: object) -> None:
         target.seen = True  # type: ignore[assignment]
@@ -38,6 +52,7 @@ BROKEN = [
     ("same-signature", OtherArguments, TinyAcceleration),
     ("same-results", WrongResult, TinyAcceleration),
     ("same-results", WrongGradient, TinyAcceleration),
+    ("unchanged-arguments", OverwritesItsInput, TinyAcceleration),
     ("plain-copies", WritesAnAttribute, TinyAcceleration),
     ("reference-conditions", IgnoresHooks, TinyAcceleration),
 ]

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 from broken import BROKEN as BROKEN_PARTS
-from broken_accelerations import BROKEN as BROKEN_ACCELERATIONS
+from broken_accelerations import BROKEN as BROKEN_ACCELERATIONS, NoCases
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_autocast import BROKEN as BROKEN_AUTOCAST
 from broken_backbone import BROKEN as BROKEN_BACKBONES
@@ -116,3 +116,8 @@ def test_check_raises_with_every_violated_law():
 def test_check_rejects_a_class_that_is_not_a_component():
     with pytest.raises(LawViolation, match=r"dict.*component class"):
         check(dict)
+
+
+def test_an_acceleration_without_cases_is_not_accepted():
+    with pytest.raises(LawViolation, match="it has no cases; define the method 'cases'"):
+        check(NoCases)

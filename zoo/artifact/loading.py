@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
@@ -16,6 +17,7 @@ from zoo.errors import ArtifactError
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import resolve_device, resolve_dtype
+from zoo.spec.memory import check_memory, tensor_bytes
 
 
 def load(
@@ -54,10 +56,20 @@ def build_model(
     """Build the model of an open artifact, in evaluation mode."""
     header = artifact.header
     resolved = resolve_versions(header, artifact, registry)
+    _check_memory(header, list(resolved.tensors.values()), device, dtype)
     model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
     resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
     return _set_evaluation_mode(model)
+
+
+def _check_memory(
+    header: Header, tensors: Sequence[Tensor], device: torch.device, dtype: torch.dtype | None
+) -> None:
+    """Raise ZooError if the weights are larger than the memory."""
+    stays = [t for t in tensors if dtype in (None, t.dtype) and t.device == device]
+    needed = tensor_bytes(tensors, dtype)
+    check_memory(str(header.path), needed, device, mapped=tensor_bytes(stays))
 
 
 def _set_evaluation_mode(model: Model) -> Model:

@@ -20,7 +20,8 @@ from zoo.artifact.file_contents import FileContents
 from zoo.artifact.header import MAX_VALUES
 from zoo.artifact.layout import parse_json
 from zoo.artifact.loadable import check_loadable
-from zoo.artifact.probe import record_probe
+from zoo.artifact.mapped_file import INDEX, SINGLE_FILE
+from zoo.artifact.probe import NotRunnable, record_probe
 from zoo.artifact.weights import check_plain, load_weights, named_tensors, unwrap_compiled
 from zoo.errors import ArtifactError, SpecError, with_article
 from zoo.files import os_error_message, resolve_target
@@ -44,8 +45,9 @@ def save(
     A compiled model is saved as the model that was compiled. A model that was changed after it
     was composed, so that its spec does not describe it any more, is rejected: parts that were
     added, removed or replaced, and (unless `probe` is False) other changes of its outputs. In
-    distributed training only rank 0 writes. On Windows a file cannot be replaced while a model
-    loaded from it is in use.
+    distributed training only rank 0 writes. A model that does not run on its example does not
+    replace an existing one, unless `probe` is False. On Windows a file cannot be replaced while a
+    model loaded from it is in use.
 
     Args:
         path: a file, or with `shard_bytes` a directory.
@@ -63,7 +65,8 @@ def save(
     shards = [tensors] if max_bytes is None else _split_into_shards(tensors, max_bytes)
     try:
         target = _resolve_target(path, is_sharded=max_bytes is not None)
-        contents = FileContents(shards, _build_metadata(model, provenance or {}, probe))
+        proof = _record_probe(model, target) if probe else {"skipped": "saved with probe=False"}
+        contents = FileContents(shards, _build_metadata(model, provenance or {}, proof))
         check_loadable(path, model, tensors, contents)
         if max_bytes is None:
             write_single_file(target, lambda temp_path: contents.write([temp_path]))
@@ -146,14 +149,30 @@ def _resolve_target(path: str | os.PathLike[str], *, is_sharded: bool) -> Path:
     return resolve_target(path)
 
 
-def _build_metadata(model: Model, provenance: Mapping[str, Any], probe: bool) -> dict[str, str]:
+def _record_probe(model: Model, target: Path) -> dict[str, Any]:
+    """Return the probe of a model; raise ArtifactError if it would replace a model but fails."""
+    try:
+        return record_probe(model)
+    except NotRunnable as error:
+        files = (target / SINGLE_FILE, target / INDEX) if target.is_dir() else (target,)
+        if any(map(os.path.lexists, files)):
+            raise ArtifactError(
+                f"{target} was not replaced: {error}; save the model to another path, or with "
+                "probe=False"
+            ) from error
+        return {"skipped": str(error)}
+
+
+def _build_metadata(
+    model: Model, provenance: Mapping[str, Any], probe: Mapping[str, Any]
+) -> dict[str, str]:
     """Return the metadata of an artifact, as JSON texts."""
     values: dict[str, Any] = {
         "provenance": {"zoo": version(), "torch": str(torch.__version__), **provenance},
         "spec": model.spec,
         "lock": list(model.providers),
         "places": list(model.component_paths),
-        "probe": record_probe(model) if probe else {"skipped": "saved with probe=False"},
+        "probe": probe,
     }
     if model.tokenizer:
         values["tokenizer"] = dict(model.tokenizer)

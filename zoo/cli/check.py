@@ -86,7 +86,7 @@ def _print_paths(report: Report) -> None:
     if report.paths:
         console().print(f"\naccelerations on {report.paths[0].device}", style="dim")
     for path in report.paths:
-        names = ", ".join(one_line(name) for name in path.modules)
+        names = ", ".join(one_line(name) or "model" for name in path.modules)
         console().print(
             f"{path.acceleration}  [cyan]{names}[/]: {one_line(path.describe())}", highlight=False
         )

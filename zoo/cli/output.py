@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zoo.cli.terminal import console
-from zoo.errors import SpecError, one_line
+from zoo.errors import SpecError, format_bytes as format_bytes, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,7 +33,7 @@ ModelArgument = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="A model file or folder, a name in the catalogue, or ORG/NAME or ORG/NAME@REVISION on "
-        "the Hub. An existing path takes precedence.",
+        "the Hub. An existing path takes precedence, except over a shipped model: write ./NAME.",
     ),
 ]
 CataloguesOption = Annotated[
@@ -96,16 +96,6 @@ def print_rows(
 def print_json(data: Any) -> None:
     """Print data as indented JSON."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def format_bytes(count: int) -> str:
-    """Return a size with a decimal unit."""
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    raise AssertionError("unreachable")
 
 
 @contextmanager

@@ -6,13 +6,15 @@ out: everything that is written to a standard stream, and every segment of a ric
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from zoo.errors import escape_controls
+from zoo.errors import escape_characters, escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _WIDTH_WITHOUT_TERMINAL = 120
 _BAR_CODES = re.compile(r"(?:[\n\r]|\x1b\[(?:K|[0-9]{0,3}A))*+")
 """Moves to the start of the line or to a line above, and clears the line."""
+_ESCAPE_MISSING = "zoo-escape"
 
 
 class EscapingStream:
@@ -59,11 +62,24 @@ class ProgressStream(EscapingStream):
 
 
 def escape_output() -> None:
-    """Escape what this process writes to its standard streams."""
+    """Escape what this process writes to its standard streams.
+
+    Characters that the encoding of a stream does not have (``PYTHONIOENCODING=ascii``, ``LANG=C``)
+    are escaped too.
+    """
+    codecs.register_error(_ESCAPE_MISSING, _escape_missing)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, EscapingStream):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors=_ESCAPE_MISSING)
             setattr(sys, name, cast(TextIO, EscapingStream(stream)))
+
+
+def _escape_missing(error: UnicodeError) -> tuple[str, int]:
+    """Return the escapes of the characters that cannot be encoded, and where to continue."""
+    assert isinstance(error, UnicodeEncodeError)
+    return escape_characters(error.object[error.start : error.end]), error.end
 
 
 @contextmanager

@@ -46,6 +46,14 @@ def command(
         Parallel | None,
         typer.Option(help="Replicate (ddp) or shard (fsdp) the model over several processes."),
     ] = None,
+    allow_trackers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-tracker",
+            metavar="NAME",
+            help="Allow a tracker of the spec that may upload data, such as wandb. Repeatable.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model as the section 'train' of its spec describes; evaluate and save it.
@@ -68,6 +76,7 @@ def command(
                 seed=seed,
                 parallel=parallel.value if parallel else None,
                 callbacks=[progress],
+                allow_trackers=allow_trackers or (),
             )
     except Interrupted as stop:
         typer.echo(str(stop), err=True)

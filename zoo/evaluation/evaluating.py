@@ -23,7 +23,7 @@ from zoo.evaluation.datasets import (
 from zoo.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from zoo.evaluation.settings import read_settings
 from zoo.generation.pipeline import ComponentSpec
-from zoo.hub.models import load, read_header
+from zoo.hub.models import load, named_path, read_header
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import resolve_device, resolve_dtype, resolve_seed
@@ -83,8 +83,10 @@ def evaluate(
     """
     registry = registry or default_registry()
     train: Mapping[str, Any] = {}
-    own_run = not isinstance(model, Model) and is_training_run(model)
+    own_run = False
     if not isinstance(model, Model):
+        path = named_path(model)
+        own_run = path is not None and is_training_run(path)
         train = training_section(read_header(model).provenance)
         available = "cuda" if torch.cuda.is_available() else "cpu"
         model = load(model, device=device or available, dtype=dtype, registry=registry)

@@ -28,12 +28,13 @@ Every problem has a line number, as in specs.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.errors import Problem, RegistryError, SpecError, suggest
+from zoo.errors import Problem, RegistryError, SpecError, ZooWarning, suggest
 from zoo.hub.catalogue_schema import CatalogueFile, Result, Shipped, Weights
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import read_file
@@ -92,9 +93,20 @@ class Catalogue:
     """Messages about invalid catalogues of plugins, which are skipped."""
 
     def get(self, name: str) -> CatalogueEntry:
+        """Return the model of a name: that of the built-in catalogue, or the only one."""
         found = [model for model in self.models if model.name == name]
         if len(found) == 1:
             return found[0]
+        own = [model for model in found if model.file == builtin_file()]
+        if own:
+            others = " and ".join(str(model.file) for model in found if model is not own[0])
+            warnings.warn(
+                f"'{name}' is the model of the zoo; {others} also lists this name: load that model "
+                "by its repository, hub:ORG/NAME, or by the path of its file",
+                ZooWarning,
+                stacklevel=2,
+            )
+            return own[0]
         if found:
             files = " and ".join(str(model.file) for model in found)
             raise RegistryError(f"'{name}' is listed in {files}; use its repository name instead")

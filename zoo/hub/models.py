@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,19 +18,20 @@ from zoo.acceleration import accelerate
 from zoo.artifact.layout import MAX_TENSORS, parse_json
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.artifact.remote_header import RemoteFile, read_remote_header
-from zoo.errors import ArtifactError, HubError, RegistryError
+from zoo.errors import ArtifactError, HubError, RegistryError, ZooWarning
 from zoo.hub import names
 from zoo.hub.catalogue import Catalogue, load_catalogue
 from zoo.hub.catalogue_schema import Weights
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.lock_file import LOCK_FILE, Pin, hash_file, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
-from zoo.hub.shipped import ShippedFile, find_shipped
+from zoo.hub.shipped import ShippedFile, find_shipped, is_shipped
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 
 CONFIG = "config.json"
 _MAX_INDEX = 64_000_000
+_NAME = re.compile(r"[\w-]+")
 _LARGE_BYTES = 10_000_000
 """Larger weight files are downloaded only after their header has been checked."""
 
@@ -71,7 +74,8 @@ def load(
     """Load a model from a file or directory, a catalogue or the Hub, in evaluation mode.
 
     Call `model.train()` to train it. Only the components of the spec's `model` section have to be
-    installed. An existing path takes precedence over the Hub. A branch is loaded at the commit in
+    installed. An existing path takes precedence over the Hub, but not over the name of a shipped
+    model; `./NAME` is always a path. A branch is loaded at the commit in
     `zoo.lock` of the current directory, if listed there, else at its newest commit.
 
     Args:
@@ -217,11 +221,28 @@ def _find_weight_files(checkout: Checkout) -> list[str]:
     return [INDEX, *named]
 
 
+def named_path(source: Source) -> Path | None:
+    """Return the local path that a source names; None for shipped models and repositories.
+
+    A file or folder in the current directory does not replace a shipped model.
+    """
+    path = local_path(source)
+    if isinstance(source, str) and _NAME.fullmatch(source) and path is not None:
+        return None if is_shipped(source) else path
+    return path
+
+
 def _resolve_source(
     source: Source, revision: str | None, options: Options
 ) -> Path | ShippedFile | Checkout:
     """Return the local path, the shipped file, or the repository at its commit."""
-    path = local_path(source)
+    path = named_path(source)
+    if path is None and os.path.exists(source):
+        warnings.warn(
+            f"'{source}' is the shipped model of this name; write ./{source} for the path",
+            ZooWarning,
+            stacklevel=3,
+        )
     if path is not None:
         if revision is not None:
             raise HubError(f"{source} is a local path; revision is only for models on the Hub")

@@ -38,7 +38,12 @@ def parse_reference(text: str, revision: str | None = None) -> Reference:
 
 
 def local_path(source: str | os.PathLike[str]) -> Path | None:
-    """Return the path if the source is one. An existing path takes precedence over the Hub."""
+    """Return the path if the source is one. An existing path takes precedence over the Hub.
+
+    Raises:
+        HubError: if `folder/name` does not exist but `folder` does: it can be a repository, or a
+            path with a typing error.
+    """
     text = os.fspath(source)
     if isinstance(source, os.PathLike) or (os.path.exists(text) and "\0" not in text):
         return Path(text)
@@ -46,7 +51,15 @@ def local_path(source: str | os.PathLike[str]) -> Path | None:
         return None
     bare = text.partition("@")[0]
     path_like = bare.startswith((".", "~", os.sep)) or bare.count("/") > 1
-    return Path(text) if path_like or bare.endswith((".safetensors", ".json", os.sep)) else None
+    if path_like or bare.endswith((".safetensors", ".json", os.sep)):
+        return Path(text)
+    folder = bare.partition("/")[0]
+    if bare == text != folder and os.path.isdir(folder):
+        raise HubError(
+            f"{text} does not exist, but the folder {folder} does; write ./{text} for a path, or "
+            f"{_SCHEME}{text} for a repository on the Hub"
+        )
+    return None
 
 
 def is_repository(text: str) -> bool:

@@ -48,7 +48,7 @@ def find_shipped(entry: CatalogueEntry) -> ShippedFile:
     shipped = entry.shipped
     if shipped is None:
         raise RegistryError(f"'{entry.name}' has no shipped weights")
-    path = next((path for path in _candidates(entry, shipped) if path.is_file()), None)
+    path = _find_file(entry, shipped)
     if path is None and entry.file == builtin_file():
         raise MissingExtra(f"'{entry.name}'", library=Path(shipped.file).name, extra="weights")
     if path is None:
@@ -56,8 +56,12 @@ def find_shipped(entry: CatalogueEntry) -> ShippedFile:
             f"the weights of '{entry.name}' are not installed: {shipped.file} is not next to "
             f"{entry.file} and not in a package with an entry point '{GROUP}'"
         )
-    _check_file(path, entry.name, shipped)
     return ShippedFile(path, entry)
+
+
+def is_shipped(name: str) -> bool:
+    """Return whether a catalogue lists shipped weights of this name, installed or not."""
+    return any(model.name == name for model in shipped_models())
 
 
 def _candidates(entry: CatalogueEntry, shipped: Shipped) -> Iterator[Path]:
@@ -74,11 +78,18 @@ def _candidates(entry: CatalogueEntry, shipped: Shipped) -> Iterator[Path]:
             yield Path(folder, Path(shipped.file).name)
 
 
-def _check_file(path: Path, name: str, shipped: Shipped) -> None:
-    size, sha256 = path.stat().st_size, hash_file(path)
-    if (size, sha256) != (shipped.bytes, shipped.sha256):
-        raise ArtifactError(
+def _find_file(entry: CatalogueEntry, shipped: Shipped) -> Path | None:
+    """Return the file with the expected content; other packages can have a file of its name."""
+    problems = []
+    for path in filter(Path.is_file, _candidates(entry, shipped)):
+        size, sha256 = path.stat().st_size, hash_file(path)
+        if (size, sha256) == (shipped.bytes, shipped.sha256):
+            return path
+        problems.append(
             f"{path} has {size:,} bytes and sha256 {sha256}, but the catalogue expects "
-            f"{shipped.bytes:,} bytes and sha256 {shipped.sha256} for '{name}': the file is "
+            f"{shipped.bytes:,} bytes and sha256 {shipped.sha256} for '{entry.name}': the file is "
             "damaged or of another version; install it again"
         )
+    if problems:
+        raise ArtifactError(problems[0])
+    return None

@@ -53,6 +53,7 @@ class Acceleration(Component, ABC):
     Laws:
         same results: outputs and gradients of `cases` equal those of the reference path in each
         dtype;
+        unchanged arguments: it does not overwrite arguments that the reference path keeps;
         plain copies: saved, pickled and copied objects are not accelerated;
         reference conditions: with hooks, recorders, compilation, and with autocast or gradients if
         they are not declared, the reference path runs;
@@ -90,7 +91,8 @@ class Acceleration(Component, ABC):
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         """Yield calls on the default device for the laws: usual and odd shapes, one query, one key,
-        masked rows. By default there are none, and the laws that need them are skipped."""
+        masked rows. By default there are none: `zoo.testing.check` raises, and other runs of the
+        laws skip those that need them."""
         yield from ()
 
     def tensors(self, output: Any) -> list[Tensor]:

@@ -6,7 +6,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -152,8 +152,7 @@ def _plan_module(module: nn.Module, plans: dict[int, Copier]) -> Copier:
     return copy_module
 
 
-@cache
-def _has_plain_state(kind: Any) -> bool:
+def _has_plain_state(kind: type) -> bool:
     """Return whether the attributes of a module are its whole state."""
     return (
         kind.__new__ is object.__new__

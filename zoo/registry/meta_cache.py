@@ -7,7 +7,6 @@ millisecond. Layers and time steps repeat the same operations, so their results 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -15,44 +14,53 @@ from torch import Tensor, nn
 
 MAX_ENTRIES = 10_000
 _CONSTANTS = (bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format)
-_RESULTS: dict[Hashable, Any] = {}
 
 
-def run_on_meta(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Run an operation with an argument on the meta device, or create the result it had before.
+class MetaCache:
+    """The results of the operations of one build or check."""
 
-    Operations that return or modify an argument always run, and so do those without tensors as
-    arguments, and those with arguments or results of other types than tensors, numbers and lists.
-    """
-    key = _make_key(func, args, kwargs)
-    if key is None:
-        return func(*args, **kwargs)
-    if key in _RESULTS:
-        return _create(_RESULTS[key])
-    result = func(*args, **kwargs)
-    if _is_plain(result):
-        if len(_RESULTS) >= MAX_ENTRIES:
-            _RESULTS.clear()
-        _RESULTS[key] = _describe(result)
-    return result
+    def __init__(self) -> None:
+        self._results: dict[Hashable, Any] = {}
+        self._computes_new: dict[Any, bool] = {}
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operation with an argument on the meta device, or create its former result.
+
+        Operations that return or modify an argument always run, and so do those without tensors as
+        arguments, and those with arguments or results of other types than tensors, numbers and
+        lists.
+        """
+        key = self._make_key(func, args, kwargs)
+        if key is None:
+            return func(*args, **kwargs)
+        if key in self._results:
+            return _create(self._results[key])
+        result = func(*args, **kwargs)
+        if _is_plain(result):
+            if len(self._results) >= MAX_ENTRIES:
+                self._results.clear()
+            self._results[key] = _describe(result)
+        return result
+
+    def _make_key(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Hashable | None:
+        """Return what the result depends on; None for an operation that has to run."""
+        if func not in self._computes_new:
+            self._computes_new[func] = _computes_new_tensors(func)
+        if not self._computes_new[func]:
+            return None
+        try:
+            return (func, *_keys(args), *kwargs, *_keys(kwargs.values()))
+        except TypeError:
+            return None
 
 
-@lru_cache(maxsize=MAX_ENTRIES)
 def _computes_new_tensors(func: Any) -> bool:
     """Return whether an operation has tensors as arguments, and does not return or modify them."""
     schema = func._schema
     has_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
     return has_tensors and not any(v.alias_info for v in (*schema.arguments, *schema.returns))
-
-
-def _make_key(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable | None:
-    """Return what the result depends on; None for an operation that has to run."""
-    if not _computes_new_tensors(func):
-        return None
-    try:
-        return (func, *_keys(args), *kwargs, *_keys(kwargs.values()))
-    except TypeError:
-        return None
 
 
 def _keys(values: Any) -> Iterator[Hashable]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import ContextVar
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from zoo.errors import ZooError
-from zoo.registry.meta_cache import run_on_meta
+from zoo.registry.meta_cache import MetaCache
 
 MAX_OPERATIONS = 50_000
 """Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000."""
@@ -38,20 +36,7 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.max_bytes = max_bytes
         self.operations = 0
         self.bytes = 0
-
-    def __enter__(self) -> Self:
-        super().__enter__()  # type: ignore[no-untyped-call]
-        _active.set((*_active.get(), self))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        _active.set(tuple(limit for limit in _active.get() if limit is not self))
-        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+        self._cache = MetaCache()
 
     def count(self, operations: int, num_bytes: int) -> None:
         """Count operations and their bytes; raise ZooError above a limit."""
@@ -71,19 +56,19 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if _is_on_meta(args, kwargs):
             self.count(1, 0)
-            return run_on_meta(func, args, kwargs)
+            return self._cache.run(func, args, kwargs)
         self.count(1, _predict_bytes(func, args, kwargs))
         return func(*args, **kwargs)
-
-
-_active: ContextVar[tuple[WorkLimit, ...]] = ContextVar("active_limits", default=())
 
 
 class Work:
     """The work between creation and `end`, counted again by `repeat`."""
 
     def __init__(self) -> None:
-        self._limits = [(limit, limit.operations, limit.bytes) for limit in _active.get()]
+        modes = _get_current_dispatch_mode_stack()  # type: ignore[no-untyped-call]
+        self._limits = [
+            (mode, mode.operations, mode.bytes) for mode in modes if isinstance(mode, WorkLimit)
+        ]
 
     def end(self) -> None:
         self._limits = [

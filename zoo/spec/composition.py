@@ -18,6 +18,7 @@ from zoo.registry.work_limit import WorkLimit
 from zoo.spec.contracts import contract_problems
 from zoo.spec.data_contract import data_problems
 from zoo.spec.initialisation import initialise
+from zoo.spec.memory import check_memory, model_bytes
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report, check_example
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
@@ -56,7 +57,10 @@ def compose(
     target_device = resolve_device(device)
     target_dtype = resolve_dtype(dtype)
     valid_seed = resolve_seed(seed)
-    spec = validate_spec(source, overrides=overrides, registry=registry)
+    spec, tree = _check(source, overrides, registry, None, _run_example)
+    what = f"the model of spec '{spec.name}'"
+    check_memory(what, model_bytes(tree.part), torch.device("cpu"))
+    check_memory(what, model_bytes(tree.part, target_dtype), target_device)
     return build_model(spec, valid_seed).to(device=target_device, dtype=target_dtype)
 
 
@@ -110,6 +114,11 @@ def _check(
     except SpecError as error:
         problems += error.problems
     raise SpecError(sort_problems(problems))
+
+
+def _run_example(spec: Spec, tree: BuildNode) -> BuildNode:
+    check_example(spec, tree)
+    return tree
 
 
 def build_on_meta(spec: Spec) -> BuildNode:
@@ -206,8 +215,10 @@ def resolve_device(device: str | torch.device) -> torch.device:
     """Return the device; raise ZooError if it is unknown or not available."""
     try:
         resolved = torch.device(device)
-    except RuntimeError as error:
-        raise ZooError(f"device '{device}' is unknown: {str(error).splitlines()[0]}") from None
+    except (RuntimeError, TypeError):
+        is_gpu = str(device).lower().startswith(("gpu", "cuda", "nvidia"))
+        hint = "did you mean 'cuda'?" if is_gpu else "expected, for example, cpu, cuda or cuda:1"
+        raise ZooError(f"device '{device}' is unknown; {hint}") from None
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ZooError(f"device '{device}' is not available: torch finds no CUDA device")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from zoo.about import DISTRIBUTION
-from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError
+from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError, ZooWarning
 from zoo.interfaces import (
     Filter,
     Initialiser,
@@ -220,14 +221,21 @@ def find_spec(source: str | os.PathLike[str], registry: ComponentRegistry) -> Pa
     """Return the file of a spec given by path or by the name of a plugin's spec."""
     path = Path(source)
     looks_like_path = path.suffix in (".yaml", ".yml") or path.name != str(source)
-    if looks_like_path or os.path.isfile(path):
+    if looks_like_path:
         return path
     try:
-        return registry.spec(str(source))
+        found = registry.spec(str(source))
     except RegistryError as error:
         if os.path.exists(path):
             return path
         raise SpecError([Problem(str(error))]) from None
+    if os.path.isfile(path):
+        warnings.warn(
+            f"'{source}' is the spec of a plugin; write ./{source} for the file",
+            ZooWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def load_document(source: Source, registry: ComponentRegistry) -> Document:

@@ -137,7 +137,8 @@ class Log:
 
     Args:
         every: number of steps between lines of the log.
-        trackers: trackers of Accelerate, such as ``tensorboard`` or ``wandb``.
+        trackers: trackers of Accelerate, such as ``tensorboard``. Those that may upload data,
+            such as ``wandb``, also need the option ``--allow-tracker`` of ``zoo train``.
     """
 
     def __init__(self, *, every: Positive = 10, trackers: Sequence[str] = ()) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+from functools import cached_property
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import torch
 from torch import nn
@@ -61,9 +61,11 @@ class Configuration:
     def label(self) -> str:
         return ", ".join(f"{key}={value}" for key, value in self.overrides.items())
 
-    @property
+    @cached_property
     def registry(self) -> ComponentRegistry:
-        return _registry(cast(Any, self.cls))
+        """The installed components, the tiny ones, and the component under test."""
+        tiny = default_registry().with_components(TINY_COMPONENTS, plugin=PLUGIN)
+        return tiny.with_components([self.cls], plugin=_PLUGIN)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -114,15 +116,6 @@ class Configuration:
     def _parent_types(self) -> list[tuple[str, Any]]:
         """Return name and type of each parameter that the parent supplies."""
         return [(p.name, p.annotation.__origin__) for p in parameters(self.cls) if p.from_parent]
-
-
-@cache
-def _registry(cls: Any) -> ComponentRegistry:
-    return (
-        default_registry()
-        .with_components(TINY_COMPONENTS, plugin=PLUGIN)
-        .with_components([cls], plugin=_PLUGIN)
-    )
 
 
 def configurations(cls: type[Component], **params: Any) -> Iterator[Configuration]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from zoo.errors import MissingExtra, SpecError
-from zoo.interfaces import Component
+from zoo.interfaces import Acceleration, Component
 from zoo.interfaces.importer import Importer
 from zoo.registry.component_validation import validate_component
 from zoo.testing.configuration import Configuration, configurations
@@ -21,10 +21,20 @@ def check(component: type[Component] | Importer, **params: Any) -> list[Outcome]
     With `params`, only that configuration is tested. An importer is tested on its `test_config`.
     """
     outcomes = list(run_laws(component, **params))
+    if isinstance(component, type) and issubclass(component, Acceleration):
+        outcomes += _missing_cases(component)
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     if failed:
         raise LawViolation(failed)
     return outcomes
+
+
+def _missing_cases(component: type[Acceleration]) -> list[Outcome]:
+    """Return a failure if an acceleration has no cases, so that most laws test nothing."""
+    if any(call for dtype in component.dtypes for call in component().cases(dtype)):
+        return []
+    reason = "it has no cases; define the method 'cases'"
+    return [Outcome(component.name, "", "same-results", "failed", reason)]
 
 
 def run_laws(component: type[Component] | Importer, **params: Any) -> Iterator[Outcome]:

@@ -60,7 +60,7 @@ class Processes:
         launched = os.environ.get(_FSDP, "").lower() == "true"
         self._owns_state = not AcceleratorState._shared_state
         uses_cpu = target.type == "cpu" if target else not torch.accelerator.is_available()
-        with hidden_variables((_FSDP,)), _report_trackers(trackers), group_variables():
+        with hidden_variables((_FSDP,)), group_variables():
             self.accelerator = Accelerator(
                 cpu=uses_cpu,
                 mixed_precision="bf16" if precision == "bfloat16" else "no",
@@ -191,15 +191,3 @@ class Processes:
 def _destroy_group() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-
-
-@contextlib.contextmanager
-def _report_trackers(trackers: Sequence[str]) -> Iterator[None]:
-    """Raise ZooError for trackers that Accelerate does not know."""
-    try:
-        yield
-    except ValueError as error:
-        if not trackers:
-            raise
-        names = ", ".join(f"'{name}'" for name in trackers)
-        raise ZooError(f"train.log.trackers is {names}: {error}") from None

@@ -60,6 +60,7 @@ def train(
     max_seconds: float | None = None,
     parallel: Parallel | None = None,
     callbacks: Sequence[Callback] = (),
+    allow_trackers: Sequence[str] = (),
     registry: ComponentRegistry | None = None,
 ) -> TrainingResult:
     """Train the model of a spec as its section ``train`` describes.
@@ -79,6 +80,8 @@ def train(
             included; the best model so far is evaluated and saved as usual. For one process only.
         parallel: ``ddp`` or ``fsdp``, for several processes.
         callbacks: observers of the run, such as a progress bar.
+        allow_trackers: trackers of ``train.log`` that may send data to a server, such as
+            ``wandb``; a tracker that is not listed raises. ``tensorboard`` writes files only.
 
     Raises:
         SpecError: if the spec is not valid.
@@ -87,7 +90,7 @@ def train(
         ZooError: if a loss is not finite, a file cannot be written, the run cannot be resumed, or
             another process trains in the folder.
     """
-    request = read_request(source, overrides, seed, registry)
+    request = read_request(source, overrides, seed, registry, allow_trackers)
     folder = Path("runs") / request.spec.name if output is None else Path(output)
     random_state = get_random_state()
     processes = Processes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,15 +15,17 @@ from zoo.errors import ZooError
 from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.composition import build_model, validate_spec
+from zoo.spec.composition import build_model, build_on_meta, validate_spec
 from zoo.spec.initialisation import find_weights
+from zoo.spec.memory import check_memory, check_training_memory, model_bytes
 from zoo.spec.spec import Source, Spec
-from zoo.spec.training import Batching, Training
+from zoo.spec.training import MAX_STEPS, Batching, Training
 from zoo.training.averages import MovingAverage
 from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
 from zoo.training.processes import Processes
 from zoo.training.step import GlobalStep
+from zoo.training.trackers import check_trackers
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def read_request(
     overrides: Iterable[str],
     seed: int | None,
     registry: ComponentRegistry | None,
+    allow_trackers: Collection[str] = (),
 ) -> Request:
     """Check a spec; raise ZooError if it does not describe a training."""
     texts = [*overrides, *([] if seed is None else [f"train.seed={seed}"])]
@@ -54,6 +57,7 @@ def read_request(
         raise ZooError(f"spec '{spec.name}' has no objective; add one: 'objective: cross-entropy'")
     training = sections.train.build()
     check_monitor(spec, training)
+    check_trackers(spec, training, allow_trackers)
     return Request(spec, training, registry)
 
 
@@ -103,6 +107,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     """Build the model, open the data, and create optimiser and schedule."""
     spec, training = request.spec, request.training
     sections = spec.sections
+    _check_memory(request, processes)
     model = build_model(spec, training.seed)
     preprocessors = fit_preprocessors(spec, model)
     options: dict[str, Any] = {
@@ -157,6 +162,19 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         sampler.build() if sampler else None,
         [blueprint.build() for blueprint in sections.filters],
     )
+
+
+def _check_memory(request: Request, processes: Processes) -> None:
+    """Raise ZooError if the training does not fit in memory; the weights are built on the CPU."""
+    spec, training = request.spec, request.training
+    model = build_on_meta(spec).part
+    check_memory(f"the model of spec '{spec.name}'", model_bytes(model), torch.device("cpu"))
+    if not processes.sharded:
+        optimiser = training.optimiser.build(steps=training.steps or MAX_STEPS)
+        has_average = training.average is not None and training.average.ema is not None
+        check_training_memory(
+            spec.name, model, optimiser, processes.device, copies=int(has_average)
+        )
 
 
 def check_split(model: Model, objective: Objective, world: int, accumulate: int) -> None:

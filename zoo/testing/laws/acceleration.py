@@ -55,6 +55,35 @@ def same_results(config: Configuration) -> None:
         _compare(acceleration, "gradient", actual_grads, expected_grads)
 
 
+def unchanged_arguments(config: Configuration) -> None:
+    """Arguments that the reference path does not change have the same bits after a call."""
+    for call, accelerated in _accelerated_calls(config):
+        acceleration = config.build()
+        expected = _changed_arguments(acceleration, call, copy.deepcopy(call.target))
+        changed = _changed_arguments(acceleration, call, accelerated) - expected
+        assert not changed, f"it overwrites the tensors {sorted(changed)} of the arguments"
+
+
+def _changed_arguments(acceleration: Acceleration, call: Call, target: Any) -> set[int]:
+    """Return the indices of the tensors in the arguments that a call changes."""
+    arguments, options = pytree.tree_map(
+        lambda value: value.detach().clone() if isinstance(value, Tensor) else value,
+        (call.arguments, dict(call.options)),
+    )
+    before = [(leaf, leaf.clone()) for leaf in _tensors((arguments, options))]
+    with torch.no_grad():
+        getattr(target, call.method)(*arguments, **options)
+    return {
+        index
+        for index, (leaf, old) in enumerate(before)
+        if leaf.shape != old.shape or not torch.equal(leaf.nan_to_num(), old.nan_to_num())
+    }
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
 def plain_copies(config: Configuration) -> None:
     """Copies, pickled objects and the state dict of an accelerated object are those of the plain
     one."""
@@ -215,6 +244,7 @@ def _compare(acceleration: Acceleration, what: str, actual: Any, expected: Any) 
 LAWS = (
     Law("same-signature", same_signature, per_class=True),
     Law("same-results", same_results),
+    Law("unchanged-arguments", unchanged_arguments),
     Law("plain-copies", plain_copies),
     Law("reference-conditions", reference_conditions),
 )
