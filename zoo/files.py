@@ -15,7 +15,8 @@ from pathlib import Path
 
 _LOCK_FILE = ".zoo-lock"
 """Locked on Windows, which cannot open directories, in place of the directory that holds it."""
-
+_STAGING = re.compile(r"\..+\.([1-9][0-9]{0,8})\.[0-9a-f]{8}\.part", re.DOTALL)
+"""Names of staging directories: the target, the process and a random number."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -183,15 +184,15 @@ def _try_lock_windows(fd: int, *, wait: bool) -> bool | None:
 
 
 def remove_stale(target: Path) -> None:
-    """Remove staging directories next to `target` whose process has ended.
+    """Remove staging directories next to `target`, also those of other targets, whose process has
+    ended.
 
     A running process holds the lock of its directory. Without locks, the process ID in the name
     decides, which is not valid across containers.
     """
-    own = re.compile(rf"\.{re.escape(target.name)}\.([1-9][0-9]{{0,8}})\.[0-9a-f]{{8}}\.part")
     for entry in target.parent.iterdir():
-        match = own.fullmatch(entry.name)
-        if not match or not entry.is_dir():
+        match = _STAGING.fullmatch(entry.name)
+        if not match or entry.is_symlink() or not entry.is_dir():
             continue
         with contextlib.suppress(OSError):  # removed by another process
             fd = _open_for_lock(entry)
@@ -203,6 +204,17 @@ def remove_stale(target: Path) -> None:
                 os.close(fd)
             if stale and sys.platform == "win32":  # the lock file was open
                 shutil.rmtree(entry, ignore_errors=True)
+
+
+def remove_unlocked(folder: Path) -> None:
+    """Remove a directory unless a process holds its lock; do nothing where there are no locks."""
+    with contextlib.suppress(OSError):  # removed by another process
+        fd = _open_for_lock(folder)
+        try:
+            if _try_lock(fd, wait=False) and sys.platform != "win32":
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(fd)
 
 
 def _is_stale(staging: Path, fd: int, process: int) -> bool:

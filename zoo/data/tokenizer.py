@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.special_tokens import check_special_tokens, remove_special_tokens
+from zoo.data.tokenizer_growth import Growth
 from zoo.errors import MissingExtra, ZooError, truncate
 from zoo.interfaces import Model, TensorSchema
 
@@ -34,6 +35,7 @@ class Tokenizer:
             self.backend.no_padding()
             self.backend.no_truncation()
             self.backend.encode_special_tokens = literal
+        self._growth = Growth(self.backend, label)
 
     @property
     def vocab_size(self) -> int:
@@ -42,6 +44,7 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token IDs of each text, without padding or truncation."""
+        self._growth.check_texts(self.backend, texts)
         with _report_errors("the tokenizer cannot encode the text"):
             return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
 
@@ -57,6 +60,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text, without special tokens."""
+        self._growth.check_tokens(self.backend, ids)
         with _report_errors("the tokenizer cannot decode the tokens"):
             return str(self.backend.decode(list(ids)))
 
