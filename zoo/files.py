@@ -15,6 +15,8 @@ from pathlib import Path
 
 _LOCK_FILE = ".zoo-lock"
 """Locked on Windows, which cannot open directories, in place of the directory that holds it."""
+FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+MAX_NAME = 96
 _STAGING = re.compile(r"\..+\.([1-9][0-9]{0,8})\.[0-9a-f]{8}\.part", re.DOTALL)
 """Names of staging directories: the target, the process and a random number."""
 
@@ -28,16 +30,21 @@ _KINDS = {
 
 
 @contextlib.contextmanager
-def atomic_write(target: Path) -> Iterator[Path]:
+def atomic_write(target: Path, *, follow_links: bool = True) -> Iterator[Path]:
     """Yield a temporary path next to `target`, and replace `target` with it when the block ends.
 
-    Only regular files are replaced: a symbolic link is followed, and OSError is raised for
-    directories, devices, pipes and sockets. An existing file keeps its permissions; those of a new
-    file follow the umask.
+    Only regular files and symbolic links are replaced; OSError is raised for directories, devices,
+    pipes and sockets. An existing file keeps its permissions; those of a new file follow the umask.
 
     Windows cannot replace a file that a process has open or mapped, such as the weights of a
     loaded model; the replacement then raises PermissionError.
+
+    Args:
+        follow_links: whether the file that a symbolic link refers to is replaced, as for a path
+            that the user has named; otherwise the link is, as for the files of a run.
     """
+    if not follow_links:
+        remove_link(target)
     target = resolve_target(target)
     with staging_dir(target) as staging:
         temporary = staging / "new"
@@ -47,13 +54,24 @@ def atomic_write(target: Path) -> Iterator[Path]:
         fsync_path(target.parent)
 
 
+def remove_link(path: Path) -> None:
+    """Remove a symbolic link, so that a file is written in its place, not where it refers to."""
+    if path.is_symlink():
+        path.unlink()
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a name of a spec, recipe or study can be part of a file's name."""
+    return len(name) <= MAX_NAME and re.fullmatch(FILE_NAME, name) is not None
+
+
 def resolve_target(path: str | os.PathLike[str]) -> Path:
     """Return the regular file that a write to `path` replaces or creates, after following links.
 
     Raises OSError for a loop of links, and for anything that is not a regular file.
     """
     with contextlib.suppress(FileNotFoundError):
-        _check_regular(path, os.stat(path).st_mode)
+        check_regular(path, os.stat(path).st_mode)
     return Path(os.path.realpath(path))
 
 
@@ -68,10 +86,11 @@ def check_replaceable(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         mode = os.lstat(path).st_mode
         if not stat.S_ISLNK(mode):
-            _check_regular(path, mode)
+            check_regular(path, mode)
 
 
-def _check_regular(path: str | os.PathLike[str], mode: int) -> None:
+def check_regular(path: str | os.PathLike[str], mode: int) -> None:
+    """Raise OSError if the mode of a file is that of a directory, a device, a pipe or a socket."""
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "a special file")
         raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))

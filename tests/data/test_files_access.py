@@ -35,6 +35,27 @@ def test_a_variable_that_is_not_set_is_named():
         expand_path("$ZOO_UNSET/a.en")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HF_TOKEN", "hf_token", "GITHUBTOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD"),
+        *("WANDB_API_KEY", "MYSQL_PWD", "DATABASE_URL", "GH_PAT", "NETRC_CREDENTIALS"),
+    ],
+)
+def test_a_secret_is_not_part_of_a_path_or_a_message(monkeypatch, name):
+    monkeypatch.setenv(name, "hf_abcdef")
+    for path in (f"${name}/x", f"data/${{{name}}}.gz"):
+        with pytest.raises(DataError, match=f"variable {name} is not used in paths") as error:
+            FileBytes(path)
+        assert "abcdef" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["PWD", "TOKENIZERS", "KEYBOARD", "AUTHORS", "CURL_DIR", "DATA"])
+def test_other_names_are_no_secrets(monkeypatch, name):
+    monkeypatch.setenv(name, "/data")
+    assert expand_path(f"${name}/a") == Path("/data/a")
+
+
 def test_the_suffix_of_a_compression_is_removed():
     paths = ("a.npy.xz", "a.NPY", "a.tsv.gz", "a")
     assert [FileBytes.suffix_of(Path(path)) for path in paths] == [".npy", ".npy", ".tsv", ""]

@@ -28,6 +28,10 @@ MAX_IN_MEMORY = 64 * 1024**2
 _CHUNK = 1024**2
 _CONTENT = "content"
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_SECRET = re.compile(
+    r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|TOKENS?(_|$)|KEYS?(_|$)"
+    r"|(^|_)(AUTH|PASS|PWD|PAT|DSN|URL|URI)(_|$)"
+)
 _OPENERS: dict[str, Callable[[Path], IO[bytes]]] = {
     ".gz": gzip.open,  # type: ignore[dict-item]
     ".tgz": gzip.open,  # type: ignore[dict-item]
@@ -39,13 +43,22 @@ _OPENERS: dict[str, Callable[[Path], IO[bytes]]] = {
 def expand_path(path: str | os.PathLike[str]) -> Path:
     """Return a path of a spec with ``~``, ``$NAME`` and ``${NAME}`` replaced.
 
+    Messages show paths, so that variables whose names are those of secrets, such as ``HF_TOKEN``,
+    are not replaced.
+
     Raises:
-        DataError: if an environment variable is not set.
+        DataError: if an environment variable is not set, or may have a secret.
     """
     text = os.fspath(path)
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
+        if _SECRET.search(name.upper()) and name not in ("PWD", "OLDPWD"):
+            raise DataError(
+                f"the environment variable {name} is not used in paths: its name is that of a "
+                "secret; use another variable",
+                text,
+            )
         if name not in os.environ:
             raise DataError(f"the environment variable {name} is not set", text)
         return os.environ[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import MissingExtra
+from zoo.files import atomic_write
 from zoo.training.run_log import read_log
 
 _PREFIX = "validation_"
@@ -50,8 +51,11 @@ def plot_log(log: Path, target: Path, title: str) -> None:
     axes[-1].ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
     _label(axes[-1], "learning rate")
     axes[-1].set_xlabel("step")
-    with contextlib.suppress(OSError):  # the model is more important than its plot
-        figure.savefig(target, dpi=150)
+    with (
+        contextlib.suppress(OSError),  # the model is more important than its plot
+        atomic_write(target, follow_links=False) as temporary,
+    ):
+        figure.savefig(temporary, dpi=150, format="png")
 
 
 def _results(entries: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:
