@@ -36,7 +36,7 @@ def list_members(archive: FileBytes) -> Members:
     try:
         with tarfile.open(fileobj=_Headers(archive), mode="r:") as opened:
             while (member := opened.next()) is not None:
-                opened.members.clear()
+                opened.members.clear()  # type: ignore[attr-defined]  # not in its stub
                 count += 1
                 if count > MAX_MEMBERS:
                     raise DataError(
