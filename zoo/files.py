@@ -15,7 +15,10 @@ from pathlib import Path
 
 _LOCK_FILE = ".zoo-lock"
 """Locked on Windows, which cannot open directories, in place of the directory that holds it."""
-
+FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+MAX_NAME = 96
+_STAGING = re.compile(r"\..+\.([1-9][0-9]{0,8})\.[0-9a-f]{8}\.part", re.DOTALL)
+"""Names of staging directories: the target, the process and a random number."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -27,16 +30,21 @@ _KINDS = {
 
 
 @contextlib.contextmanager
-def atomic_write(target: Path) -> Iterator[Path]:
+def atomic_write(target: Path, *, follow_links: bool = True) -> Iterator[Path]:
     """Yield a temporary path next to `target`, and replace `target` with it when the block ends.
 
-    Only regular files are replaced: a symbolic link is followed, and OSError is raised for
-    directories, devices, pipes and sockets. An existing file keeps its permissions; those of a new
-    file follow the umask.
+    Only regular files and symbolic links are replaced; OSError is raised for directories, devices,
+    pipes and sockets. An existing file keeps its permissions; those of a new file follow the umask.
 
     Windows cannot replace a file that a process has open or mapped, such as the weights of a
     loaded model; the replacement then raises PermissionError.
+
+    Args:
+        follow_links: whether the file that a symbolic link refers to is replaced, as for a path
+            that the user has named; otherwise the link is, as for the files of a run.
     """
+    if not follow_links:
+        remove_link(target)
     target = resolve_target(target)
     with staging_dir(target) as staging:
         temporary = staging / "new"
@@ -44,6 +52,17 @@ def atomic_write(target: Path) -> Iterator[Path]:
         fsync_path(temporary, permissions(target))
         replace_file(temporary, target)
         fsync_path(target.parent)
+
+
+def remove_link(path: Path) -> None:
+    """Remove a symbolic link, so that a file is written in its place, not where it refers to."""
+    if path.is_symlink():
+        path.unlink()
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a name of a spec, recipe or study can be part of a file's name."""
+    return len(name) <= MAX_NAME and re.fullmatch(FILE_NAME, name) is not None
 
 
 def resolve_target(path: str | os.PathLike[str]) -> Path:
@@ -184,15 +203,15 @@ def _try_lock_windows(fd: int, *, wait: bool) -> bool | None:
 
 
 def remove_stale(target: Path) -> None:
-    """Remove staging directories next to `target` whose process has ended.
+    """Remove staging directories next to `target`, also those of other targets, whose process has
+    ended.
 
     A running process holds the lock of its directory. Without locks, the process ID in the name
     decides, which is not valid across containers.
     """
-    own = re.compile(rf"\.{re.escape(target.name)}\.([1-9][0-9]{{0,8}})\.[0-9a-f]{{8}}\.part")
     for entry in target.parent.iterdir():
-        match = own.fullmatch(entry.name)
-        if not match or not entry.is_dir():
+        match = _STAGING.fullmatch(entry.name)
+        if not match or entry.is_symlink() or not entry.is_dir():
             continue
         with contextlib.suppress(OSError):  # removed by another process
             fd = _open_for_lock(entry)
@@ -204,6 +223,17 @@ def remove_stale(target: Path) -> None:
                 os.close(fd)
             if stale and sys.platform == "win32":  # the lock file was open
                 shutil.rmtree(entry, ignore_errors=True)
+
+
+def remove_unlocked(folder: Path) -> None:
+    """Remove a directory unless a process holds its lock; do nothing where there are no locks."""
+    with contextlib.suppress(OSError):  # removed by another process
+        fd = _open_for_lock(folder)
+        try:
+            if _try_lock(fd, wait=False) and sys.platform != "win32":
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(fd)
 
 
 def _is_stale(staging: Path, fd: int, process: int) -> bool:

@@ -1,21 +1,15 @@
 """Random access to the rows of array files."""
 
-import io
 import math
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from zoo import DataError
-from zoo.plugin import Array, FileBytes, truncate
+from zoo.plugin import Array, FileBytes
 
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_MAX_HEADER = 4096
-_MAX_SMALL_BYTES = 256 * 1024**2
-_MAX_RATIO = 100
-"""Larger arrays than `_MAX_SMALL_BYTES` have at most this many times the size of the file."""
 
 
 class ArrayRows:
@@ -35,6 +29,8 @@ class ArrayRows:
         self._file = file
         self._offset = offset
         self._row_bytes = math.prod(shape[1:]) * self.dtype.itemsize
+        if shape[0] and not self._row_bytes:
+            raise DataError(f"the rows of the array {list(shape)} have no values", str(self.path))
         expected = offset + shape[0] * self._row_bytes
         if len(file) != expected:
             raise DataError(
@@ -76,51 +72,17 @@ def open_idx(path: str) -> ArrayRows:
 def open_npy(path: str) -> ArrayRows:
     """Open an array of `numpy.save`; arrays of Python objects are not read."""
     file = FileBytes(path)
-    header = io.BytesIO(file.read(0, _MAX_HEADER))
-    try:
-        version = np.lib.format.read_magic(header)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, fortran_order, dtype = read(header)
-        if any(size < 0 for size in shape):
-            raise ValueError(f"its shape is {list(shape)}")
-    except ValueError as error:
-        reason = truncate(str(error), 200)
-        raise DataError(f"it is not a valid .npy file: {reason}", str(file.path)) from None
-    if dtype.hasobject or not shape or (fortran_order and len(shape) > 1):
-        found = "Python objects" if dtype.hasobject else "one value" if not shape else ""
-        raise DataError(
-            f"the array has {found or 'Fortran order'}; expected rows of numbers in C order",
-            str(file.path),
-        )
-    return ArrayRows(file, header.tell(), shape, dtype)
+    header = file.array_header()
+    if not header.shape or (header.fortran_order and len(header.shape) > 1):
+        found = "Fortran order" if header.shape else "one value"
+        raise DataError(f"the array has {found}; expected rows in C order", str(file.path))
+    return ArrayRows(file, header.offset, header.shape, header.dtype)
 
 
 def read_npz(path: str) -> tuple[str, Mapping[str, Array]]:
     """Return the path and the arrays of a file of `numpy.savez`."""
     file = FileBytes(path)
-    try:
-        content = io.BytesIO(file.read())
-        _check_archive(content)
-        with np.load(content, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except Exception as error:  # zipfile, zlib and numpy raise many types
-        reason = truncate(str(error) or type(error).__name__, 200)
-        raise DataError(f"it is not a valid .npz file: {reason}", str(file.path)) from None
-    return str(file.path), arrays
-
-
-def _check_archive(content: io.BytesIO) -> None:
-    """Raise ValueError if the arrays are much larger than the file."""
-    with zipfile.ZipFile(content) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-    max_bytes = max(_MAX_SMALL_BYTES, _MAX_RATIO * len(content.getbuffer()))
-    if size > max_bytes:
-        raise ValueError(f"its arrays have {size:,} bytes; at most {max_bytes:,} are allowed")
-    content.seek(0)
+    return str(file.path), file.arrays()
 
 
 def open_arrays(path: str) -> tuple[str, Mapping[str, Array | ArrayRows]]:

@@ -91,14 +91,14 @@ def _read_length(text: str, origin: str) -> int:
 
 
 def _read_samples(file: FileBytes) -> Array:
-    """Return the samples, float32 from -1 to 1."""
+    """Return the samples, int16."""
     content = np.frombuffer(file.read(), np.uint8)
     if len(content) % 2:
         raise DataError(f"it has {len(content):,} bytes, an odd number", str(file.path))
-    high, low = content.reshape(2, -1).astype(np.int32)
-    coded = (high << 8) | low
-    samples = np.cumsum((coded >> 1) ^ -(coded & 1), dtype=np.int64).astype(np.int16)
-    return samples * np.float32(1 / 32768)
+    high, low = content.reshape(2, -1)
+    coded = (high.astype(np.uint16) << 8) | low
+    # Sums modulo 2^16 are those of 16-bit numbers.
+    return np.cumsum((coded >> 1) ^ -(coded & 1), dtype=np.uint16).view(np.int16)
 
 
 class _Recordings(Examples):
@@ -123,7 +123,7 @@ class _Recordings(Examples):
     def __getitem__(self, index: int) -> Example:
         row, place = self.rows[index], self.chosen[index]
         samples = self.samples[self.bounds[place] : self.bounds[place + 1]]
-        source = Audio(samples.copy(), self.dataset.rate)
+        source = Audio(samples * np.float32(1 / 32768), self.dataset.rate)
         example: dict[str, Any] = {"source": source, "target": row[self.dataset.target]}
         if self.dataset.group is not None:
             example["group"] = row[self.dataset.group]

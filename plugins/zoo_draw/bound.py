@@ -101,5 +101,5 @@ class BoundProgram(Program, Part):
         height, width = drawn.shape[1:]
         sheet = padded.view(rows, 8, height, width).transpose(1, 2).reshape(rows * height, -1)
         picture = Image.fromarray((sheet * 255).round().byte().numpy())
-        with atomic_write(run.folder / "drawn.png") as temporary:
+        with atomic_write(run.folder / "drawn.png", follow_links=False) as temporary:
             picture.save(temporary, format="PNG")

@@ -4,12 +4,19 @@ from math import ceil, gcd
 
 import numpy as np
 
+from zoo import DataError
 from zoo.plugin import Array
 
 _HALF_WIDTH = 10
 """Half of the filter's length, in periods of the lower rate."""
 _BETA = 5.0
 """Shape of the Kaiser window."""
+_MAX_FACTOR = 100_000
+"""Largest factor of the filter's length: the higher of both rates, divided by common factors."""
+_MAX_SMALL = 2**24
+_MAX_GROWTH = 100
+"""A result of more samples than `_MAX_SMALL` has at most this many times those of the waveform."""
+_CHUNK = 2**16
 
 
 def resample(samples: Array, rate: int, new_rate: int) -> Array:
@@ -21,21 +28,32 @@ def resample(samples: Array, rate: int, new_rate: int) -> Array:
     """
     common = gcd(rate, new_rate)
     up, down = new_rate // common, rate // common
+    length = ceil(len(samples) * up / down)
+    if max(up, down) > _MAX_FACTOR or length > max(_MAX_SMALL, _MAX_GROWTH * len(samples)):
+        raise DataError(
+            f"{len(samples):,} samples at {rate:,} Hz cannot be converted to {new_rate:,} Hz, "
+            f"which takes {length:,} samples and a filter of {_filter_length(up, down):,}; convert "
+            "the file with another program"
+        )
     taps = _low_pass(up, down)
     half = len(taps) // 2
-    length = ceil(len(samples) * up / down)
     per_phase = ceil(len(taps) / up)
     padded = np.pad(samples, per_phase)
-    # Output i is at position i * down of the upsampled signal; sample n is at n * up.
-    position = np.arange(length) * down + half
-    newest, phase = position // up, position % up
     result = np.zeros(length)
     banks = np.zeros((per_phase, up))
     banks.reshape(-1)[: len(taps)] = taps
-    for k in range(per_phase):
-        index = np.clip(newest - k + per_phase, 0, len(padded) - 1)
-        result += banks[k, phase] * padded[index]
+    for start in range(0, length, _CHUNK):
+        # Output i is at position i * down of the upsampled signal; sample n is at n * up.
+        position = np.arange(start, min(start + _CHUNK, length)) * down + half
+        newest, phase = position // up, position % up
+        for k in range(per_phase):
+            index = np.clip(newest - k + per_phase, 0, len(padded) - 1)
+            result[start : start + _CHUNK] += banks[k, phase] * padded[index]
     return result
+
+
+def _filter_length(up: int, down: int) -> int:
+    return 2 * _HALF_WIDTH * max(up, down) + 1
 
 
 def _low_pass(up: int, down: int) -> Array:
@@ -43,5 +61,5 @@ def _low_pass(up: int, down: int) -> Array:
     factor = max(up, down)
     half = _HALF_WIDTH * factor
     offsets = np.arange(-half, half + 1) / factor
-    taps = np.sinc(offsets) * np.kaiser(2 * half + 1, _BETA)
+    taps = np.sinc(offsets) * np.kaiser(_filter_length(up, down), _BETA)
     return np.asarray(taps / taps.sum() * up)

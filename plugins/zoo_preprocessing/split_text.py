@@ -12,6 +12,9 @@ from zoo import ZooError
 from zoo.plugin import Array, FromParent, TensorSchema
 from zoo_preprocessing.text import Text
 
+MAX_PARTS = 256
+"""Tokens of which more than this many are made are not split further; merges may be circular."""
+MAX_IDS = 2**24
 EXAMPLE_PIECES = """{"version": "1.0", "truncation": null, "padding": null,
 "added_tokens": [{"id": 0, "content": "<pad>", "single_word": false, "lstrip": false,
 "rstrip": false, "normalized": false, "special": true}], "normalizer": null,
@@ -91,7 +94,8 @@ class SplitText(Text):
 
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         new = np.ones(len(array), dtype=bool)
-        while new.any():
+        max_length = MAX_PARTS * len(array)
+        while new.any() and len(array) <= max_length:
             pairs = self._pairs[array]
             split = new & (pairs[:, 0] >= 0) & (rng.random(len(array)) < self.rate)
             counts = np.where(split, 2, 1)
@@ -107,6 +111,8 @@ class SplitText(Text):
         vocab: dict[str, int] = model["vocab"]
         prefix: str = model.get("continuing_subword_prefix") or ""
         ids = self.encoder.tokenizer.backend.get_vocab().values()  # also of added tokens
+        if max(ids) >= MAX_IDS:
+            raise ZooError(f"the tokenizer has the token ID {max(ids):,}; the limit is {MAX_IDS:,}")
         pairs = np.full((max(ids) + 1, 2), -1, dtype=np.int64)
         for merge in reversed(model["merges"]):  # of two merges to one token, the first is used
             first, second = merge.split(" ") if isinstance(merge, str) else merge

@@ -78,3 +78,14 @@ def test_a_header_without_samples_and_an_unknown_encoding_are_rejected(tmp_path)
     (tmp_path / "b.wav").write_bytes(buffer.getvalue()[:30])
     with pytest.raises(DataError, match="its header is incomplete"):
         read_audio(tmp_path / "b.wav")
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac"])
+def test_the_content_of_a_file_is_read_like_the_file(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    soundfile.write(path, np.linspace(-0.5, 0.5, 50), 8000)
+    found, expected = read_audio(path.read_bytes()), read_audio(path)
+    np.testing.assert_array_equal(found.samples, expected.samples)
+    assert found.rate == expected.rate == 8000
+    with pytest.raises(DataError, match="audio: it is not valid audio"):
+        read_audio(b"no audio")

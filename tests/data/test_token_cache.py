@@ -146,7 +146,7 @@ def test_data_without_files_uses_a_temporary_folder_that_is_removed(cache, tmp_p
     monkeypatch.setattr("tempfile.tempdir", None)
     columns = parallel_columns(40)
     batches = text_batches(columns, Batching(items=7))
-    (folder,) = tmp_path.glob("zoo-tokens-*")
+    (folder,) = tmp_path.glob(".zoo-data.*.part")
     assert len(list(folder.iterdir())) == 5
     monkeypatch.setattr(token_cache, "MAX_IN_MEMORY", 10**6)
     assert _contents(batches) == _contents(text_batches(columns, Batching(items=7)))
@@ -175,6 +175,6 @@ def test_a_full_disk_is_reported(cache, tmp_path, monkeypatch):
 def test_the_description_is_json(cache, tmp_path):
     _open(_write(tmp_path))
     (folder,) = cache.iterdir()
-    meta = json.loads((folder / "meta.json").read_text())
+    meta = json.loads((folder / "meta.json").read_text())["description"]
     assert meta["dtypes"] == {"source": "uint8", "target": "uint8"}
     assert meta["skipped"] == {}

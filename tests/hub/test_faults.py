@@ -13,6 +13,7 @@ from hub_server import Hub, Response
 
 from zoo.errors import HubError
 from zoo.hub import fetch
+from zoo.hub.cache import Cache
 
 Corrupt = Callable[[Response], Response]
 
@@ -119,17 +120,34 @@ def test_damaged_blob_in_the_cache_is_downloaded_again(hub: Hub, repo: str, cach
     assert len(hub.requests_to("objects", "cdn")) == 2
 
 
-def test_blob_is_hashed_once_and_then_recognised_by_size_and_time(
-    hub: Hub, repo: str, cache: Path
+def test_blob_is_hashed_once_and_again_after_a_change_of_the_same_size_and_time(
+    hub: Hub, repo: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hashed = []
+    plain = Cache._has_expected_hash
+    monkeypatch.setattr(
+        Cache, "_has_expected_hash", lambda *args: hashed.append(args) or plain(*args)
+    )
     fetch(repo, [WEIGHTS])
+    fetch(repo, [WEIGHTS])
+    assert len(hashed) == 1  # when it was downloaded
     path = blob(cache)
     state = path.stat()
     path.write_bytes(bytes(len(BYTES)))
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == bytes(len(BYTES))  # not hashed
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
-    assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES  # hashed and replaced
+    assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
+
+
+def test_altered_file_list_in_the_cache_is_requested_again(
+    hub: Hub, repo: str, cache: Path
+) -> None:
+    fetch(repo, [WEIGHTS])
+    (cached,) = cache.rglob("trees/*.json")
+    text = cached.read_text()
+    oid = blob(cache).name
+    cached.write_text(text.replace(oid, oid[::-1]))
+    assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
+    assert cached.read_text() == text
 
 
 def test_without_symbolic_links_the_snapshot_contains_copies(

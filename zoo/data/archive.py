@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import tarfile
-from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from zoo.errors import DataError, suggest
+from zoo.errors import DataError
+
+if TYPE_CHECKING:
+    from zoo.data.files import FileBytes
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
-MAX_BYTES = 256 * 1024**2
-"""Largest size of all files of an archive together."""
+MAX_MEMBERS = 100_000
+MAX_HEADER = 64 * 1024
+"""Largest header of a member, in bytes: a name, or further properties."""
+
+Members = dict[str, tuple[int, int]]
+"""Start and stop of each file of an archive, by name."""
 
 
 def find_archive(path: Path) -> Path | None:
@@ -21,32 +29,61 @@ def find_archive(path: Path) -> Path | None:
     return None
 
 
-def read_member(archive: Path, name: str) -> bytes:
-    """Return a file of an archive; raise DataError if it is missing or the archive not valid."""
-    stat = archive.stat()
-    files = _read_files(archive, stat.st_size, stat.st_mtime_ns)
-    if name not in files:
-        raise DataError(f"no file '{name}' in the archive{suggest(name, files)}", str(archive))
-    return files[name]
-
-
-@lru_cache(maxsize=4)
-def _read_files(archive: Path, size: int, modified: int) -> dict[str, bytes]:
-    """Return the files of an archive by name; its size and time are part of the key of the
-    cache."""
-    files: dict[str, bytes] = {}
-    total = 0
+def list_members(archive: FileBytes) -> Members:
+    """Return the files of a decompressed archive; raise DataError if it is not valid."""
+    members: Members = {}
+    count = 0
     try:
-        with tarfile.open(archive) as opened:
-            for member in opened:
-                total += member.size
-                if total > MAX_BYTES:
+        with tarfile.open(fileobj=_Headers(archive), mode="r:") as opened:
+            while (member := opened.next()) is not None:
+                opened.members.clear()  # type: ignore[attr-defined]  # not in its stub
+                count += 1
+                if count > MAX_MEMBERS:
                     raise DataError(
-                        f"its files have more than {MAX_BYTES:,} bytes; extract it", str(archive)
+                        f"it has more than {MAX_MEMBERS:,} members; extract it", str(archive.path)
                     )
-                stream = opened.extractfile(member) if member.isfile() else None
-                if stream is not None:
-                    files[member.name.removeprefix("./")] = stream.read()
-    except tarfile.TarError as error:
-        raise DataError(f"it is not a valid tar archive: {error}", str(archive)) from None
-    return files
+                stop = member.offset_data + member.size
+                if not member.offset_data <= stop <= len(archive):
+                    raise tarfile.ReadError(f"'{member.name}' is not complete")
+                if member.isfile() and not member.issparse():
+                    members[member.name.removeprefix("./")] = member.offset_data, stop
+    except RecursionError:
+        raise _invalid(archive, "its headers are nested") from None
+    except (tarfile.TarError, ValueError, OSError) as error:
+        raise _invalid(archive, str(error)) from None
+    return members
+
+
+def _invalid(archive: FileBytes, reason: str) -> DataError:
+    return DataError(f"it is not a valid tar archive: {reason}", str(archive.path))
+
+
+class _Headers(io.RawIOBase):
+    """The stream from which `tarfile` reads headers; their sizes come from the archive."""
+
+    def __init__(self, archive: FileBytes) -> None:
+        self.archive = archive
+        self.position = 0
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= MAX_HEADER:
+            raise tarfile.ReadError(f"a header has {size:,} bytes; at most {MAX_HEADER:,} are read")
+        content = self.archive.read(self.position, self.position + size)
+        self.position += len(content)
+        return content
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        assert whence == io.SEEK_SET
+        if not offset >= 0:
+            raise tarfile.ReadError("the size of a member is negative")
+        self.position = min(offset, len(self.archive) + tarfile.BLOCKSIZE)
+        return self.position
+
+    def tell(self) -> int:
+        return self.position
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True

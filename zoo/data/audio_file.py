@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zoo.data.bounds import max_content, too_large
 from zoo.errors import DataError, MissingExtra
 from zoo.interfaces import Audio
 
+MAX_RATE = 1_000_000
+"""Highest sampling rate, in Hz."""
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _OTHER_FORMATS = {".flac", ".ogg", ".mp3", ".aiff", ".aif"}
 
 
-def read_audio(path: str | os.PathLike[str]) -> Audio:
+def read_audio(source: str | os.PathLike[str] | bytes) -> Audio:
     """Return the waveform in a file; channels are averaged.
 
     WAV files (PCM of 8 to 32 bits, floats of 32 and 64 bits) need no other library; FLAC and other
-    formats need soundfile.
+    formats need soundfile. The samples have at most `max_content` bytes.
+
+    Args:
+        source: path of the file, or its content.
 
     Raises:
         DataError: if the file is missing, or is not valid audio.
     """
-    file = Path(path)
-    if file.suffix.lower() in _OTHER_FORMATS:
-        return _read_with_soundfile(file)
+    file, is_wav = _describe(source)
     try:
-        with file.open("rb") as stream:
+        with _open(source) as stream:
+            if not is_wav:
+                return _read_with_soundfile(stream, file)
             header = _read_header(stream, file)
-            data = stream.read(header.data_bytes)
+            data = stream.read(min(header.data_bytes, _remaining(stream)))
     except OSError as error:
         raise _unreadable(file, error) from None
     frames = len(data) // header.frame_bytes
@@ -47,20 +56,35 @@ def audio_length(path: str | os.PathLike[str]) -> int:
     Raises:
         DataError: if the file is missing, or is not valid audio.
     """
-    file = Path(path)
-    if file.suffix.lower() in _OTHER_FORMATS:
-        soundfile = _import_soundfile()
-        try:
-            return int(soundfile.info(str(file)).frames)
-        except (OSError, RuntimeError) as error:
-            raise _invalid(file, error) from None
+    file, is_wav = _describe(path)
     try:
-        with file.open("rb") as stream:
+        with _open(path) as stream:
+            if not is_wav:
+                with _open_with_soundfile(stream, file) as sound:
+                    return int(sound.frames)
             header = _read_header(stream, file)
-            available = os.fstat(stream.fileno()).st_size - stream.tell()
+            return min(header.data_bytes, _remaining(stream)) // header.frame_bytes
     except OSError as error:
         raise _unreadable(file, error) from None
-    return min(header.data_bytes, available) // header.frame_bytes
+
+
+def _describe(source: str | os.PathLike[str] | bytes) -> tuple[str, bool]:
+    """Return the name of a file in errors, and whether it is read as a WAV file."""
+    if isinstance(source, bytes):
+        return "audio", source[:4] == b"RIFF"
+    return os.fspath(source), Path(source).suffix.lower() not in _OTHER_FORMATS
+
+
+def _open(source: str | os.PathLike[str] | bytes) -> BinaryIO:
+    return io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
+
+
+def _remaining(stream: BinaryIO) -> int:
+    """Return the number of bytes after the position of a stream."""
+    position = stream.tell()
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(position)
+    return max(size - position, 0)
 
 
 class _Header(NamedTuple):
@@ -75,11 +99,11 @@ class _Header(NamedTuple):
         return self.channels * self.sample_bytes
 
 
-def _read_header(stream: BinaryIO, file: Path) -> _Header:
+def _read_header(stream: BinaryIO, file: str) -> _Header:
     """Return the format of a RIFF file; the stream is then at its first sample."""
     start = stream.read(12)
     if start[:4] != b"RIFF" or start[8:] != b"WAVE":
-        raise DataError("it is not a WAV file; other formats are read by extension", str(file))
+        raise DataError("it is not a WAV file; other formats are read by extension", file)
     found: tuple[int, int, int, int] | None = None
     while len(chunk := stream.read(8)) == 8:
         name, size = chunk[:4], struct.unpack("<I", chunk[4:])[0]
@@ -94,19 +118,20 @@ def _read_header(stream: BinaryIO, file: Path) -> _Header:
             if encoding == _EXTENSIBLE and len(content) >= 26:
                 encoding = struct.unpack("<H", content[24:26])[0]
             supported = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}.get(encoding, ())
-            if bits not in supported or not channels or not rate:
+            _check_rate(rate, file)
+            if bits not in supported or not channels:
                 raise DataError(
                     f"WAV encoding {encoding} with {bits} bits, {channels} channels and {rate} Hz "
                     "is not supported; convert the file to 16-bit PCM",
-                    str(file),
+                    file,
                 )
             found = encoding, channels, rate, bits
         else:
             stream.seek(size + size % 2, os.SEEK_CUR)
-    raise DataError("the WAV file has no samples: its header is incomplete", str(file))
+    raise DataError("the WAV file has no samples: its header is incomplete", file)
 
 
-def _to_float(data: bytes, header: _Header, file: Path) -> NDArray[np.floating]:
+def _to_float(data: bytes, header: _Header, file: str) -> NDArray[np.floating]:
     if header.encoding == _FLOAT:
         return np.frombuffer(data, f"<f{header.sample_bytes}")
     if header.sample_bytes == 1:
@@ -120,14 +145,25 @@ def _to_float(data: bytes, header: _Header, file: Path) -> NDArray[np.floating]:
     )
 
 
-def _read_with_soundfile(file: Path) -> Audio:
+def _read_with_soundfile(stream: BinaryIO, file: str) -> Audio:
+    with _open_with_soundfile(stream, file) as sound:
+        samples = sound.read(dtype="float32", always_2d=True)
+        return Audio(samples.mean(axis=1, dtype=np.float64).astype(np.float32), sound.samplerate)
+
+
+@contextmanager
+def _open_with_soundfile(stream: BinaryIO, file: str) -> Iterator[Any]:
     soundfile = _import_soundfile()
     try:
-        with file.open("rb") as stream:
-            samples, rate = soundfile.read(stream, dtype="float32", always_2d=True)
-    except (OSError, RuntimeError) as error:
-        raise _invalid(file, error) from None
-    return Audio(samples.mean(axis=1, dtype=np.float64).astype(np.float32), int(rate))
+        with soundfile.SoundFile(stream) as sound:
+            bound = max_content(_remaining(stream) + stream.tell())
+            count = sound.frames * sound.channels * np.dtype(np.float32).itemsize
+            if count > bound:
+                raise too_large(f"its samples have {count:,} bytes; the limit is {bound:,}", file)
+            _check_rate(sound.samplerate, file)
+            yield sound
+    except RuntimeError as error:
+        raise DataError(f"it is not valid audio: {error}", file) from None
 
 
 def _import_soundfile() -> Any:
@@ -138,13 +174,12 @@ def _import_soundfile() -> Any:
     return soundfile
 
 
-def _unreadable(file: Path, error: OSError) -> DataError:
-    return DataError(f"cannot be read: {(error.strerror or str(error)).lower()}", str(file))
+def _check_rate(rate: int, file: str) -> None:
+    if not 1 <= rate <= MAX_RATE:
+        raise DataError(
+            f"the audio has a sampling rate of {rate:,} Hz; expected 1 to {MAX_RATE:,}", file
+        )
 
 
-def _invalid(file: Path, error: Exception) -> DataError:
-    if isinstance(error, OSError):
-        return _unreadable(file, error)
-    if not file.is_file():
-        return DataError("cannot be read: no such file or directory", str(file))
-    return DataError(f"it is not valid audio: {error}", str(file))
+def _unreadable(file: str, error: OSError) -> DataError:
+    return DataError(f"cannot be read: {(error.strerror or str(error)).lower()}", file)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zoo.data.bounds import max_content, too_large
 from zoo.errors import DataError, MissingExtra
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
@@ -20,8 +21,10 @@ _GREY_MODES = {"1", "L", "LA", "I;16", "I;16B", "I;16L", "I", "F"}
 def read_image(source: str | os.PathLike[str] | bytes) -> NDArray[np.uint8]:
     """Return the image in a file, rotated as its EXIF data says; transparency is dropped.
 
+    The size is checked before the image is decoded: its pixels have at most `max_content` bytes.
+
     Args:
-        source: the path of the file, or its content.
+        source: path of the file, or its content.
 
     Shapes:
         [H, W, 1] for grey images, [H, W, 3] for RGB, palette and CMYK images.
@@ -33,21 +36,24 @@ def read_image(source: str | os.PathLike[str] | bytes) -> NDArray[np.uint8]:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         raise MissingExtra("reading images", library="pillow", extra="train") from None
-    file = io.BytesIO(source) if isinstance(source, bytes) else source
-    name = "" if isinstance(source, bytes) else os.fspath(source)
+    file = "image" if isinstance(source, bytes) else os.fspath(source)
+    Image.MAX_IMAGE_PIXELS = bound = max_content(0) // 3
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file, formats=_FORMATS) as opened:
-                pixels = np.asarray(_to_8_bits(ImageOps.exif_transpose(opened)))
+            opened = io.BytesIO(source) if isinstance(source, bytes) else source
+            with Image.open(opened, formats=_FORMATS) as image:
+                pixels = np.asarray(_to_8_bits(ImageOps.exif_transpose(image)))
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        raise too_large(f"the image has more than {bound:,} pixels", file) from None
     except (UnidentifiedImageError, SyntaxError):
         formats = "PNG, JPEG, BMP, GIF, WebP, TIFF or PPM"
-        raise DataError(f"it is not a valid {formats} image", name) from None
-    except (Image.DecompressionBombWarning, Image.DecompressionBombError, ValueError) as error:
-        raise DataError(f"the image cannot be used: {error}", name) from None
+        raise DataError(f"it is not a valid {formats} image", file) from None
+    except ValueError as error:
+        raise DataError(f"the image cannot be used: {error}", file) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise DataError(f"cannot be read: {reason}", name) from None
+        raise DataError(f"cannot be read: {reason}", file) from None
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
-import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from zoo.about import version
 from zoo.data.archive import find_archive
+from zoo.data.cache import CacheEntry, entry_name, read_entry, write_entry
 from zoo.data.encoding import Chunk, ProgressFunction, Skipped, encode_chunks
-from zoo.data.files import cache_folder, expand_path
+from zoo.data.files import expand_path, file_state
 from zoo.data.reader import ExampleReader
 from zoo.data.token_table import EncodedExamples, write_chunks
-from zoo.errors import DataError, ZooError
-from zoo.files import (
-    atomic_write,
-    fsync_path,
-    lock_dir,
-    os_error_message,
-    replace_file,
-    staging_dir,
-)
+from zoo.errors import DataError
 from zoo.interfaces import Dataset, Model
 from zoo.registry.blueprint import Blueprint
 
-FORMAT = 2
+FORMAT = 3
 MAX_IN_MEMORY = 2**25
 """Largest size of encoded examples that are kept in memory, in bytes."""
 SAMPLE = 64
 """Number of examples whose encoding is part of the fingerprint."""
-_META = "meta.json"
 
 
 def encode_examples(
@@ -57,10 +45,9 @@ def encode_examples(
         empty: whether texts without tokens are valid.
         progress: called after each chunk.
     """
-    folder = None if fingerprint is None else cache_folder() / fingerprint
-    cached = None if folder is None else _open_cached(folder, skipped)
-    if cached is not None:
-        return cached
+    found = None if fingerprint is None else read_entry(fingerprint)
+    if found is not None:
+        return _open(found, skipped)
     chunks = encode_chunks(reader, skipped, empty=empty, progress=progress)
     first: list[Chunk] = []
     size = 0
@@ -69,7 +56,7 @@ def encode_examples(
         size += sum(array.nbytes for array in (*chunk.tokens.values(), *chunk.lengths.values()))
         if size > MAX_IN_MEMORY:
             rest = itertools.chain(_drain(first), chunks)
-            return _write(folder, rest, skipped)
+            return _open(write_entry(fingerprint, partial(_write, rest, skipped)), skipped)
     return EncodedExamples.from_chunks(first, list(reader.preprocessors))
 
 
@@ -80,55 +67,17 @@ def _drain(chunks: list[Chunk]) -> Iterator[Chunk]:
         yield chunks.pop()
 
 
-def _write(folder: Path | None, chunks: Iterator[Chunk], skipped: Skipped) -> EncodedExamples:
-    target = folder or Path(tempfile.gettempdir())
-    try:
-        if folder is None:
-            target = Path(tempfile.mkdtemp(prefix="zoo-tokens-"))
-            encoded = EncodedExamples.open(target, write_chunks(target, chunks))
-            weakref.finalize(encoded, _remove, target, os.getpid())
-            return encoded
-        folder.mkdir(parents=True, exist_ok=True)
-        with lock_dir(folder):
-            cached = _open_cached(folder, skipped)
-            return cached or _write_cached(folder, chunks, skipped)
-    except OSError as error:
-        raise ZooError(
-            f"the encoded examples cannot be written to {target}: {os_error_message(error)}; set "
-            "XDG_CACHE_HOME (or TMPDIR) to a folder with more space"
-        ) from None
+def _write(chunks: Iterator[Chunk], skipped: Skipped, folder: Path) -> Mapping[str, Any]:
+    return {"dtypes": write_chunks(folder, chunks), "skipped": skipped.counts}
 
 
-def _write_cached(folder: Path, chunks: Iterator[Chunk], skipped: Skipped) -> EncodedExamples:
-    """Write the files, and last the description that makes the folder valid."""
-    with staging_dir(folder / "files") as staging:
-        dtypes = write_chunks(staging, chunks)
-        sizes = {path.name: path.stat().st_size for path in staging.iterdir()}
-        for name in sizes:
-            fsync_path(staging / name)
-            replace_file(staging / name, folder / name)
-    meta = {"dtypes": dtypes, "sizes": sizes, "skipped": skipped.counts}
-    with atomic_write(folder / _META) as temporary:
-        temporary.write_text(json.dumps(meta), encoding="utf-8")
-    return EncodedExamples.open(folder, dtypes)
-
-
-def _open_cached(folder: Path, skipped: Skipped) -> EncodedExamples | None:
-    """Return the examples in a folder, or None if it is not complete."""
-    try:
-        meta = json.loads((folder / _META).read_text(encoding="utf-8"))
-        if any((folder / name).stat().st_size != size for name, size in meta["sizes"].items()):
-            return None
-    except FileNotFoundError:
-        return None
+def _open(entry: CacheEntry, skipped: Skipped) -> EncodedExamples:
+    counts = dict(entry.description["skipped"])
     skipped.counts.clear()
-    skipped.counts.update(meta["skipped"])
-    return EncodedExamples.open(folder, meta["dtypes"])
-
-
-def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # worker processes have copies of the object
-        shutil.rmtree(folder, ignore_errors=True)
+    skipped.counts.update(counts)
+    encoded = EncodedExamples.open(entry.folder, entry.description["dtypes"])
+    weakref.finalize(encoded, entry.close)
+    return encoded
 
 
 def fingerprint(
@@ -168,15 +117,11 @@ def fingerprint(
         "examples": len(reader.examples),
         "sample": _sample(reader),
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+    return entry_name(content)
 
 
-def _files(value: Any) -> list[tuple[str, int, int, int]]:
-    """Return path, size and times of the files that are named in parameters.
-
-    A program can set the time of the content, for example to that of the file it replaces, but not
-    the time of the last change.
-    """
+def _files(value: Any) -> list[list[Any]]:
+    """Return the state of the files that are named in parameters."""
     if isinstance(value, Mapping):
         return [file for item in value.values() for file in _files(item)]
     if isinstance(value, (list, tuple)):
@@ -186,12 +131,9 @@ def _files(value: Any) -> list[tuple[str, int, int, int]]:
     try:
         path = expand_path(value).absolute()
         path = find_archive(path) or path
-        stat = path.stat()
+        return [file_state(path)] if path.is_file() else []
     except (DataError, OSError, ValueError):  # not a path
         return []
-    if not path.is_file():
-        return []
-    return [(str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)]
 
 
 def _sample(reader: ExampleReader) -> list[Any]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from zoo.data.encoding import Chunk
 from zoo.data.order import Indices
 from zoo.data.padding import Padded, pad_ranges, pad_text_ranges
+from zoo.files import is_file_name
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ def write_chunks(folder: Path, chunks: Iterable[Chunk]) -> dict[str, str]:
             chunk.rows.tofile(files["rows"])
             for key, tokens in chunk.tokens.items():
                 if key not in dtypes:
+                    assert is_file_name(key), key
                     dtypes[key], ends[key] = str(tokens.dtype), 0
                     files[f"{key}.tokens"] = open_file(f"{key}.tokens")
                     files[f"{key}.offsets"] = open_file(f"{key}.offsets")

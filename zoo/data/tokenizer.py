@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.special_tokens import check_special_tokens, remove_special_tokens
+from zoo.data.tokenizer_growth import Growth
 from zoo.errors import MissingExtra, ZooError, truncate
 from zoo.interfaces import Model, TensorSchema
 
@@ -36,6 +37,7 @@ class Tokenizer:
             self.backend.no_padding()
             self.backend.no_truncation()
             self.backend.encode_special_tokens = literal
+        self._growth = Growth(self.backend, label)
 
     @property
     def vocab_size(self) -> int:
@@ -44,6 +46,7 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token IDs of each text, without padding or truncation."""
+        self._growth.check_texts(self.backend, texts)
         with _report_errors("the tokenizer cannot encode the text"):
             return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
 
@@ -83,6 +86,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text, without special tokens."""
+        self._growth.check_tokens(self.backend, ids)
         with _report_errors("the tokenizer cannot decode the tokens"):
             return str(self.backend.decode(list(ids)))
 

@@ -1,8 +1,8 @@
 """The cache shared by all Hugging Face libraries: blobs by hash, snapshots by commit.
 
 Files are downloaded to a temporary path, checked, and then renamed, so other processes never see an
-incomplete file. A marker with size and modification time records that a blob was checked, so that
-it is hashed only once.
+incomplete file. A marker with the size and the times of a blob records that it was checked, so that
+it is hashed only once. A program can set the time of the content, but not that of the last change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import secrets
 import shutil
 import stat
 import sys
@@ -31,6 +30,7 @@ from zoo.files import (
     os_error_message,
     remove_stale,
     replace_file,
+    staging_dir,
 )
 from zoo.hub import names
 from zoo.hub.client import HubClient
@@ -123,22 +123,25 @@ class Cache:
                 return True
         if self.skip_hash_check:
             return state.st_size == file.size and stat.S_ISREG(state.st_mode)
-        return self._has_expected_hash(file, path)
+        if not self._has_expected_hash(file, path):
+            return False
+        self._mark(file, state)
+        return True
 
     def _has_expected_hash(self, file: RepoFile, path: Path) -> bool:
-        """Hash the file, and write its marker if the hash is the expected one."""
         state = path.stat()
         if state.st_size != file.size or not stat.S_ISREG(state.st_mode):
             return False
         with open(path, "rb") as stream:
-            if hashlib.file_digest(stream, file.hasher).hexdigest() != file.oid:
-                return False
+            return hashlib.file_digest(stream, file.hasher).hexdigest() == file.oid
+
+    def _mark(self, file: RepoFile, state: os.stat_result) -> None:
+        """Record that a blob with this state has the expected hash, if the cache is writable."""
         marker = self._marker(file)
         with contextlib.suppress(OSError):
             marker.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(marker) as temp_path:
                 temp_path.write_text(_stat_key(state), encoding="ascii")
-        return True
 
     def _marker(self, file: RepoFile) -> Path:
         return self.folder / ".zoo-checked" / file.oid
@@ -163,6 +166,7 @@ class Cache:
                     raise _HashMismatch
         except _HashMismatch:
             return False
+        self._mark(file, self.blob(file).stat())  # the rename has changed its time
         return True
 
     def _link_to_blob(self, file: RepoFile, commit: str) -> None:
@@ -172,17 +176,15 @@ class Cache:
             return
         remove_stale(blob)  # of a process that was killed after the rename
         pointer.parent.mkdir(parents=True, exist_ok=True)
-        temp_path = pointer.with_name(f".{secrets.token_hex(8)}.link")
-        try:
-            if constants.HF_HUB_DISABLE_SYMLINKS:
-                raise OSError
-            temp_path.symlink_to(os.path.relpath(blob, pointer.parent))
-        except OSError:
-            shutil.copy2(blob, temp_path)
-        try:
+        with staging_dir(pointer) as staging:
+            temp_path = staging / "new"
+            try:
+                if constants.HF_HUB_DISABLE_SYMLINKS:
+                    raise OSError
+                temp_path.symlink_to(os.path.relpath(blob, pointer.parent))
+            except OSError:
+                shutil.copy2(blob, temp_path)
             replace_file(temp_path, pointer)
-        finally:
-            temp_path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _download_lock(self, file: RepoFile) -> Iterator[None]:
@@ -196,7 +198,7 @@ class Cache:
 
 
 def _stat_key(state: os.stat_result) -> str:
-    return f"{state.st_size} {state.st_mtime_ns}"
+    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
 
 
 class _HashMismatch(Exception):

@@ -70,7 +70,11 @@ def fetch_tree(client: HubClient, repo: str, commit: str) -> Tree:
 def load_tree(path: Path) -> Tree | None:
     """Return the cached file list of a commit, or None without a valid one."""
     try:
-        cached = json.loads(path.read_bytes())
+        content = path.read_bytes()
+        digest = _digest_file(path)
+        if digest.exists() and digest.read_text(encoding="ascii") != _sha256(content):
+            return None
+        cached = json.loads(content)
         rows = [
             _parse_row(
                 {
@@ -96,12 +100,24 @@ def save_tree(path: Path, tree: Tree) -> None:
         if file.sha256:
             entry |= {"lfs_sha256": file.sha256, "lfs_size": file.size}
         files[file.name] = entry
+    content = json.dumps({"format_version": _FORMAT, "files": files}).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as temp_path:
-            temp_path.write_text(json.dumps({"format_version": _FORMAT, "files": files}))
+            temp_path.write_bytes(content)
+        with atomic_write(_digest_file(path)) as temp_path:
+            temp_path.write_text(_sha256(content), encoding="ascii")
     except OSError:
         return
+
+
+def _digest_file(path: Path) -> Path:
+    """Return the file with the hash of a cached file list, whose format is not ours."""
+    return path.with_name(f".{path.name}.sha256")
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _is_folder(row: Any) -> bool:

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from zoo.about import DISTRIBUTION
 from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError, ZooWarning
+from zoo.files import FILE_NAME, MAX_NAME
 from zoo.interfaces import (
     Filter,
     Initialiser,
@@ -63,7 +64,7 @@ class Sections:
         self,
         *,
         zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)],
-        name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)],
+        name: Annotated[str, Field(pattern=FILE_NAME, max_length=MAX_NAME)],
         model: Blueprint[Model],
         description: str = "",
         init: Blueprint[Initialiser] | None = None,

@@ -9,6 +9,7 @@ from typing import Any
 from zoo.artifact.saving import save
 from zoo.artifact.weights import load_weights
 from zoo.errors import ZooError
+from zoo.files import remove_link
 from zoo.spec.spec import load_spec
 from zoo.training.averages import average_checkpoints
 from zoo.training.checkpoint import checkpoint_path, find_checkpoints
@@ -55,6 +56,7 @@ def save_final_model(
         if processes.is_main:
             train = {**provenance()["train"], "results": values}
             train["checkpoints"] = [folder.name for folder in folders]
+            remove_link(path)
             save(model, path, provenance={"train": train})
     return values
 

@@ -52,7 +52,7 @@ def plot_log(log: Path, target: Path, title: str) -> None:
     _label(axes[-1], "learning rate")
     axes[-1].set_xlabel("step")
     # The model is more important than its plot.
-    with contextlib.suppress(OSError), atomic_write(target) as temporary:
+    with contextlib.suppress(OSError), atomic_write(target, follow_links=False) as temporary:
         figure.savefig(temporary, dpi=150, format="png")
 
 

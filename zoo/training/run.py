@@ -220,7 +220,7 @@ class Run:
         if not self.processes.is_main:
             return
         text = yaml.safe_dump(self.request.spec.resolve(), sort_keys=False, allow_unicode=True)
-        with atomic_write(self.folder / SPEC_FILE) as temporary:
+        with atomic_write(self.folder / SPEC_FILE, follow_links=False) as temporary:
             temporary.write_text(text, encoding="utf-8")
         info = RunInfo(
             self.request.spec.name,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from zoo.errors import ZooError
-from zoo.files import os_error_message, split_lines
+from zoo.files import check_regular, os_error_message, split_lines
 from zoo.training.processes import Processes
 from zoo.training.run_files import DamagedFile, decode, parse_object, read_bytes
 
@@ -38,9 +39,7 @@ class RunLog:
             if size and path.exists():
                 check_log(path, size)
             try:
-                path.touch()
-                os.truncate(path, min(size, path.stat().st_size))
-                self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115
+                self._file = open_to_append(path, size)
             except OSError as error:
                 raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None
 
@@ -94,6 +93,25 @@ def check_log(path: Path, size: int) -> None:
     if len(content) < size:
         raise DamagedFile(path, f"it has {len(content):,} of {size:,} bytes", _ADVICE)
     _parse(path, content[:size])
+
+
+def open_to_append(path: Path, size: int) -> TextIO:
+    """Open a text file, created if it does not exist, and cut it to at most `size` bytes.
+
+    Raises OSError for anything that is not a regular file, also for a symbolic link.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link, not a regular file", os.fspath(path))
+    fd = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+    try:
+        state = os.fstat(fd)
+        check_regular(path, state.st_mode)
+        os.ftruncate(fd, min(size, state.st_size))
+    except OSError:
+        os.close(fd)
+        raise
+    return open(fd, "a", encoding="utf-8")
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -85,6 +85,6 @@ def read_result(path: Path) -> SeedResult | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text and a final newline, atomically."""
-    with atomic_write(path) as temporary:
+    """Write a text and a final newline, atomically; a symbolic link is replaced."""
+    with atomic_write(path, follow_links=False) as temporary:
         temporary.write_text(f"{text}\n", encoding="utf-8")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from zoo.data.tokenizer_types import TokenizerType
-from zoo.errors import ZooError
+from zoo.errors import InvalidParameter, ZooError
+from zoo.files import MAX_NAME, is_file_name
 from zoo.interfaces import Metric, Program, Sampler
 from zoo.registry.blueprint import Blueprint
 
@@ -123,6 +124,17 @@ class Figure:
         self.published = published
 
 
+def _check_names(parameter: str, names: Iterable[str]) -> None:
+    """Raise InvalidParameter for a name that could not be that of a file or folder."""
+    for name in names:
+        if not is_file_name(name):
+            raise InvalidParameter(
+                parameter,
+                f"'{name}' in '{parameter}' is not a valid name: expected at most {MAX_NAME} "
+                "letters, digits, '.', '_' and '-'",
+            )
+
+
 class Recipe:
     """How a published result is reproduced.
 
@@ -161,6 +173,8 @@ class Recipe:
             raise ZooError("set 'spec', 'program' or both")
         if spec is None and (evaluate or tokenizers):
             raise ZooError("'evaluate' and 'tokenizers' need 'spec'")
+        _check_names("data", data or ())
+        _check_names("tokenizers", tokenizers)
         self.name = name
         self.description = description
         self.paper = paper

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from zoo.errors import ZooError
 from zoo.training.interruption import Interrupted
+from zoo.training.run_log import open_to_append
 from zoo_lab.bench.selection import find_device
 from zoo_lab.process_pool import run_in_workers
 from zoo_lab.reproduce.recipe_file import RecipeFile
@@ -94,7 +96,7 @@ def run_task(task: SeedTask) -> None:
     """Run a seed in this process; its output and its error are appended to its log."""
     task.log.parent.mkdir(parents=True, exist_ok=True)
     with (
-        task.log.open("a", encoding="utf-8") as log,
+        open_to_append(task.log, sys.maxsize) as log,
         contextlib.redirect_stdout(log),
         contextlib.redirect_stderr(log),
     ):

@@ -1,6 +1,7 @@
 """Recipes are validated like specs: every problem has its line."""
 
 import pytest
+import yaml
 from recipe_kit import write_recipe
 
 from zoo import SpecError
@@ -40,6 +41,18 @@ def test_a_problem_has_its_line(tmp_path, old, new, message):
     found = _message(path)
     assert f"letters.yaml:{line}:" in found
     assert message in found
+
+
+@pytest.mark.parametrize("key", ["data", "tokenizers"])
+@pytest.mark.parametrize("name", ["../x", "/tmp/x", "a/b", "..", ".", "", "a\n", "a\0", "x" * 97])
+def test_keys_that_become_file_names_are_names(tmp_path, key, name):
+    path = write_recipe(tmp_path)
+    data = yaml.safe_load(path.read_text())
+    data[key] = [name] if key == "data" else {name: {"keys": ["target"]}}
+    path.write_text(yaml.safe_dump(data))
+    message = _message(path)
+    assert f"'{key}'" in message
+    assert "is not a valid name" in message
 
 
 def test_a_recipe_needs_a_spec_or_a_program(tmp_path):

@@ -11,6 +11,7 @@ from zoo.training.callback import Callback
 from zoo_lab.reproduce.recipe_file import read_recipe
 from zoo_lab.reproduce.recipe_run import run_recipe
 from zoo_lab.reproduce.seed_run import SeedOptions
+from zoo_lab.reproduce.tokenizers import train_tokenizers
 
 OPTIONS = SeedOptions(torch.device("cpu"), "zoo reproduce letters")
 
@@ -49,6 +50,18 @@ def test_a_finished_seed_is_not_repeated(path, tmp_path):
     changed = read_recipe(path, overrides=["spec.train.steps=5"])
     with pytest.raises(ZooError, match=r"seed-3 has a run with other settings.*-o FOLDER"):
         list(run_recipe(changed, output, OPTIONS, [3]))
+
+
+def test_an_altered_tokenizer_is_trained_again(path, tmp_path):
+    recipe = read_recipe(path)
+    train_tokenizers(recipe, tmp_path)
+    files = sorted(tmp_path.glob("words-*.json"))
+    before = [file.read_bytes() for file in files]
+    assert before
+    for damaged in (b"", before[0].replace(b"<unk>", b"<UNK>")):
+        files[0].write_bytes(damaged)
+        train_tokenizers(recipe, tmp_path)
+        assert [file.read_bytes() for file in files] == before
 
 
 class _Stop(Callback):
