@@ -65,8 +65,8 @@ def command(
     """Predict the class of texts, images or audio, of each token of a text, or of the nodes of a
     graph.
 
-    A classifier prints the class and its probability; a tagger a line for each token, and an empty
-    line after each text; a node classifier a line for each node of the graph of --data.
+    A classifier prints the class and its probability, a tagger a line for each token, a node
+    classifier a line for each node of the graph of --data.
     """
     from zoo.hub.models import load
 
@@ -76,6 +76,11 @@ def command(
         loaded = load(model, device=default_device(device))
         rows = _predict_dataset(loaded, model, parse_data(data or []), part, top)
     else:
+        if not texts and file is None:
+            raise typer.BadParameter(
+                "expected INPUT, --file FILE, or the examples of a dataset: --data KEY=VALUE or "
+                "--part test"
+            )
         inputs = read_inputs(texts or [], file)
         loaded = load(model, device=default_device(device))
         with inputs.report_lines():
