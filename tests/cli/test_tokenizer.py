@@ -97,6 +97,16 @@ def test_columns_of_a_table_without_header(tmp_path):
         run("train", tmp_path / "a.csv", "-o", tmp_path / "t.json", "--columns", "3")
 
 
+def test_quotes_in_tables(tmp_path):
+    (tmp_path / "a.tsv").write_text('en\tde\n"one\teins"\n')
+    options = ["-o", tmp_path / "t.json", "--type", "words", "--columns"]
+    run("train", tmp_path / "a.tsv", *options, "en,de")
+    assert tokens(tmp_path / "t.json") == {'"one', 'eins"'}
+    (tmp_path / "a.csv").write_text('en,de\na,b\n"one,eins\n')
+    with pytest.raises(ZooError, match=r"a.csv:3: not valid CSV: unexpected end of data"):
+        run("train", tmp_path / "a.csv", *options, "en")
+
+
 def test_nested_keys_of_json(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"t": {"en": "one", "de": "eins"}}\n')
     options = ["--type", "words", "--columns", "t.en,t.de"]

@@ -7,7 +7,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from zoo.data.files import FileBytes
 from zoo.data.text_lines import TextLines
@@ -40,9 +40,7 @@ def read_columns(
                 for column in columns:
                     yield from _json_texts(row, column, lines.origin(index))
         return
-    rows = csv.reader(
-        (line + "\n" for line in lines), delimiter=delimiter or _DELIMITERS.get(suffix, "\t")
-    )
+    rows = _Rows(lines, delimiter or _DELIMITERS.get(suffix, "\t"))
     first = next(rows, [])
     if all(column.isdigit() and column not in first for column in columns):
         numbers = [int(column) - 1 for column in columns]
@@ -55,8 +53,32 @@ def read_columns(
         numbers = [first.index(column) for column in columns]
     for row in rows:
         if row:
-            _check_width(row, max(numbers), lines.origin(rows.line_num - 1))
+            _check_width(row, max(numbers), rows.origin())
             yield from (row[number] for number in numbers)
+
+
+class _Rows:
+    """The rows of a table. In tab-separated lines a quote is an ordinary character."""
+
+    def __init__(self, lines: TextLines, delimiter: str) -> None:
+        self.lines = lines
+        quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+        texts = (line + "\n" for line in lines)
+        self._reader = csv.reader(texts, delimiter=delimiter, quoting=quoting, strict=True)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        start = self._reader.line_num
+        try:
+            return next(self._reader)
+        except csv.Error as error:
+            raise DataError(f"not valid CSV: {error}", self.lines.origin(start)) from None
+
+    def origin(self) -> str:
+        """Return file and line number of the last line of the row."""
+        return self.lines.origin(self._reader.line_num - 1)
 
 
 def warn_about_table(lines: TextLines, column: int | None) -> None:
