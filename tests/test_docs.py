@@ -58,7 +58,7 @@ def test_the_training_of_the_readme_runs(folder):
     (folder / "translator.yaml").write_text(spec + small)
     for name in set(re.findall(r"\w+\.(?:en|de)\b", README)):
         (folder / name).write_text("two dogs play .\na man sleeps .\n")
-    verbs = r"tokenizer train|train|eval run|generate run"
+    verbs = r"tokenizer train|train|eval run|generate run|predict run"
     commands = re.findall(rf"^    zoo ((?:{verbs}) .*?)(?:  +#.*)?$", README, re.M)
     assert len(commands) == 4
     outputs = [_run(*shlex.split(command)) for command in commands]

@@ -79,6 +79,25 @@ SMALL = {
         "model.decoder={hidden: 7, readout: 4, attention: {scorer: {hidden: 3}}}",
     ],
     "image-small": ["model.encoder.layers=1"],
+    "text-small": [
+        "model.source={vocab: 16, dim: 8}",
+        "model.encoder={layers: 1, feed_forward: {hidden: 16}, dropout: 0.0}",
+    ],
+    "tagger-small": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.encoder={hidden: 5, layers: 1, dropout: 0.0}",
+        "model.labels=4",
+    ],
+    "lm-small": [
+        "model.embedding={vocab: 16, dim: 8}",
+        "model.decoder={layers: 1, feed_forward: {hidden: 16}, attention: {heads: 2}}",
+        "sampler=greedy",
+    ],
+    "audio-small": [
+        "model.source={rate: 1000, window: 64, hop: 32, mels: 8}",
+        "model.encoder={hidden: 8, layers: 1}",
+        "preprocessing.source.rate=1000",
+    ],
     "speech-small": [
         "model.source={inner: {rate: 1000, window: 64, hop: 32, mels: 8}, dim: 12, channels: 4}",
         "model.encoder={hidden: 8, layers: 1}",
@@ -154,6 +173,13 @@ def test_published_specs_state_how_their_papers_initialise_the_weights():
         if not name.endswith("-tiny") and zoo.load_spec(name).sections.init is None
     }
     assert found == set().union(*DEFAULT_INIT.values())
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_spec_has_a_description_of_its_own(name):
+    data = read_file(default_registry().spec(name)).data
+    assert 10 <= len(data.get("description", "")) <= 300
+    assert "\n" not in data["description"]
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -263,7 +289,17 @@ def test_a_training_step_runs_on_the_meta_device(name):
     assert all(p.grad.is_meta for p in model.parameters())
 
 
-STARTERS = {"transformer-small", "bahdanau-small", "image-small", "speech-small", "gat-small"}
+STARTERS = {
+    "audio-small",
+    "bahdanau-small",
+    "gat-small",
+    "image-small",
+    "lm-small",
+    "speech-small",
+    "tagger-small",
+    "text-small",
+    "transformer-small",
+}
 """Small specs to extend; they are not of a paper."""
 
 

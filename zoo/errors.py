@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from zoo.about import DISTRIBUTION
 
@@ -162,8 +163,24 @@ class DataError(ZooError):
         self.message = message
         self.origin = origin
 
-    def __reduce__(self) -> tuple[type[DataError], tuple[str, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message, self.origin)
+
+
+class InputError(DataError):
+    """An input of `zoo.generate` or `zoo.predict` that cannot be used.
+
+    Args:
+        message: what is wrong.
+        number: which input it is, from 1.
+    """
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message, f"input {number}")
+        self.number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.number)
 
 
 class HubError(ZooError):

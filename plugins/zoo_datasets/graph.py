@@ -1,6 +1,6 @@
 """Dataset 'graph'."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -25,7 +25,7 @@ class GraphDataset(Dataset):
       ``idx_test``, the nodes of each split.
     - ``nodes`` and ``edges``: a node table with the columns ``id``, ``label``, ``split`` (train,
       validation, test or empty) and one column for each feature; an edge table with the columns
-      ``source`` and ``target``. Classes are numbered in the order of their names.
+      ``source`` and ``target``. With ``split: all``, ``label`` and ``split`` may be missing.
 
     Self-loops are added by the encoder (``self_loops`` of `graph-attention`).
 
@@ -33,13 +33,13 @@ class GraphDataset(Dataset):
         file: the ``.npz`` file.
         nodes: the node table, in place of ``file``.
         edges: the edge table.
-        split: nodes in the mask.
+        split: nodes in the mask; ``all``: every node with a label.
         undirected: whether each edge is also used in the other direction.
         normalise: whether the features of each node are divided by their sum.
 
     Fields:
         features: array, float32 [N, F]. edges: array, int64 [E, 2], source and target. target:
-        array, int64 [N]. mask: array, bool [N].
+        array, int64 [N], of ``file``, or labels of the tables. mask: array, bool [N].
     """
 
     name: ClassVar[str] = "graph"
@@ -51,7 +51,7 @@ class GraphDataset(Dataset):
         file: str | None = None,
         nodes: str | None = None,
         edges: str | None = None,
-        split: Literal["train", "validation", "test"] = "train",
+        split: Literal["train", "validation", "test", "all"] = "train",
         undirected: bool = True,
         normalise: bool = False,
     ) -> None:
@@ -61,24 +61,20 @@ class GraphDataset(Dataset):
         self.split, self.undirected, self.normalise = split, undirected, normalise
 
     def fields(self) -> Mapping[str, Field]:
+        target = Field("array", TensorSchema(_NODES, "integer", minimum=None))
         return {
             "features": Field("array", TensorSchema((*_NODES, "F"), "float")),
             "edges": Field("array", TensorSchema(("B", "E", 2), "integer", below="N")),
-            "target": Field("array", TensorSchema(_NODES, "integer", minimum=None)),
+            "target": target if self.nodes is None else Field("labels"),
             "mask": Field("array", TensorSchema(_NODES, "bool")),
         }
 
     def open(self, *, evaluation: bool = False) -> Examples:
         if self.nodes is not None and self.edges is not None:
-            graph = read_graph_tables(self.nodes, self.edges)
+            graph = read_graph_tables(self.nodes, self.edges, labelled=self.split != "all")
         else:
             graph = read_graph_arrays(self.file or "")
-        mask = graph.split == SPLITS.index(self.split)
-        if not mask.any():
-            raise DataError(f"the graph has no nodes of the split '{self.split}'", graph.origin)
-        unlabelled = np.flatnonzero(mask & (graph.labels < 0))
-        if len(unlabelled):
-            raise DataError(f"node {unlabelled[0]} of '{self.split}' has no label", graph.origin)
+        mask = self._mask(graph, evaluation=evaluation)
         features, edges = graph.features, graph.edges
         if self.normalise:
             sums = features.sum(axis=1, keepdims=True)
@@ -86,6 +82,22 @@ class GraphDataset(Dataset):
         if self.undirected:
             edges = np.concatenate([edges, edges[:, ::-1]])
         return _WholeGraph(graph, features.astype(np.float32), edges, mask)
+
+    def _mask(self, graph: Graph, *, evaluation: bool) -> Array:
+        """Return which nodes are in the loss; none is valid for prediction with ``split: all``."""
+        if self.split == "all":
+            mask = graph.has_label
+        else:
+            mask = graph.split == SPLITS.index(self.split)
+            unlabelled = np.flatnonzero(mask & ~graph.has_label)
+            if len(unlabelled):
+                name = graph.names[unlabelled[0]] if graph.names else unlabelled[0]
+                raise DataError(f"node {name} of '{self.split}' has no label", graph.origin)
+        if not mask.any() and not (evaluation and self.split == "all"):
+            nodes = "with a label" if self.split == "all" else f"of the split '{self.split}'"
+            hint = "" if self.split == "all" else "; split: all selects every node"
+            raise DataError(f"the graph has no nodes {nodes}{hint}", graph.origin)
+        return mask
 
     @classmethod
     def write_example(cls, folder: Path) -> dict[str, Any]:
@@ -101,15 +113,19 @@ class _WholeGraph(Examples):
         self.example = {
             "features": features,
             "edges": edges.astype(np.int64),
-            "target": graph.labels.astype(np.int64),
+            "target": graph.labels,
             "mask": mask,
         }
+        self.names = graph.names
 
     def __len__(self) -> int:
         return 1
 
     def __getitem__(self, index: int) -> Example:
         return dict(self.example)
+
+    def position_names(self, index: int) -> Sequence[str] | None:
+        return self.names
 
     def origin(self, index: int) -> str:
         return self.path

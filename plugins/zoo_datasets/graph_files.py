@@ -22,16 +22,26 @@ class Graph(NamedTuple):
     Attributes:
         features: [N, F].
         edges: [E, 2], source and target.
-        labels: [N], -1 for nodes without a class.
+        labels: IDs [N], -1 for nodes without a class; or the N names of their classes, empty for
+            nodes without one.
         split: [N], index in `SPLITS`.
         origin: the file.
+        names: the IDs of the nodes in the table; None if they are numbers.
     """
 
     features: Array
     edges: Array
-    labels: Array
+    labels: Array | list[str]
     split: Array
     origin: str
+    names: list[str] | None = None
+
+    @property
+    def has_label(self) -> Array:
+        """Which nodes have a class [N]."""
+        if isinstance(self.labels, list):
+            return np.array([name != "" for name in self.labels])
+        return self.labels >= 0
 
 
 def read_graph_arrays(file: str) -> Graph:
@@ -123,32 +133,36 @@ def _check_nodes(ids: Array, nodes: int, name: str, path: str) -> None:
         raise DataError(f"'{name}' contains {wrong}, but expected 0 to {nodes - 1}", path)
 
 
-def read_graph_tables(nodes: str, edges: str) -> Graph:
-    """Read a graph from a node table and an edge table."""
+def read_graph_tables(nodes: str, edges: str, *, labelled: bool = True) -> Graph:
+    """Read a graph from a node table and an edge table.
+
+    Args:
+        labelled: whether the columns ``label`` and ``split`` must exist.
+    """
     rows = CsvRows(nodes)
-    require_columns(rows, ["id", "label", "split"])
+    require_columns(rows, ["id", "label", "split"] if labelled else ["id"])
     columns = [name for name in rows.columns if name not in ("id", "label", "split")]
     if not columns:
         raise DataError("the table has no columns with features", rows.origin(-1))
     numbers: dict[str, int] = {}
     features = np.zeros((len(rows), len(columns)))
     split = np.zeros(len(rows), np.int8)
-    names = []
+    labels = []
     for index, row in enumerate(rows):
         origin = rows.origin(index)
         if row["id"] in numbers:
             raise DataError(f"node '{row['id']}' occurs twice", origin)
         numbers[row["id"]] = index
-        if row["split"] not in _SPLIT_NAMES:
+        part = row.get("split", "")
+        if part not in _SPLIT_NAMES:
             expected = "train, validation, test or empty"
-            raise DataError(f"split is '{row['split']}', but expected {expected}", origin)
-        split[index] = _SPLIT_NAMES[row["split"]]
-        names.append(row["label"])
+            raise DataError(f"split is '{part}', but expected {expected}", origin)
+        split[index] = _SPLIT_NAMES[part]
+        labels.append(row.get("label", ""))
         features[index] = [_read_number(row[name], name, origin) for name in columns]
-    classes = sorted(set(names) - {""})
-    known = {name: number for number, name in enumerate(classes)} | {"": -1}
-    labels = np.array([known[name] for name in names])
-    return Graph(features, _read_edges(edges, numbers), labels, split, str(rows.path))
+    return Graph(
+        features, _read_edges(edges, numbers), labels, split, str(rows.path), list(numbers)
+    )
 
 
 def _read_number(text: str, column: str, origin: str) -> float:

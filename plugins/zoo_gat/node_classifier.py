@@ -104,7 +104,9 @@ class NodeClassifier(Model):
             target = TensorSchema((*dims, self.classes))
         return {
             "features": TensorSchema(("B", "N", self.features), "float"),
-            "edges": TensorSchema(("B", "E", 2), "integer", below="N", minimum=-1, pad=-1),
+            "edges": TensorSchema(
+                ("B", "E", 2), "integer", below="N", minimum=-1, pad=-1, empty=True
+            ),
             "target": target._replace(optional=inference),
             "mask": TensorSchema(dims, "bool", optional=True),
         }

@@ -33,7 +33,7 @@ class ClassNames:
         """Return the parameter ``classes``, sorted; integers from 0 keep their values as IDs."""
         if self.names is not None:
             return {}
-        found = {to_name(label) for label in labels}
+        found = {to_name(label) for label in labels} - {""}
         names: list[Name] = sorted(found, key=lambda name: (isinstance(name, str), name))
         numbers = [name for name in names if isinstance(name, int)]
         if len(numbers) == len(names) and numbers and numbers[0] >= 0:

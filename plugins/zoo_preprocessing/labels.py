@@ -16,7 +16,8 @@ class Labels(Preprocessor):
     .. math:: y_s = i \quad \text{or} \quad y_{si} = \mathbb{1}[c_i \in \text{labels of } s]
 
     The schema of the model decides: [B, S] takes one label for each position, [B, C] the labels of
-    an item, and [B, S, C] a list of labels for each position.
+    an item, and [B, S, C] a list of labels for each position. An empty label marks a position
+    without one, such as a node that is not in the loss: -1, if the model takes it.
 
     Args:
         classes: names of the classes, in the order of their IDs; by default the sorted labels of
@@ -62,10 +63,13 @@ class Labels(Preprocessor):
     def encode(self, value: Any) -> Array:
         rows = _to_list(value)
         if not self.multi_hot:
-            return np.array([self.classes.encode(row) for row in rows], dtype=np.int64)
+            return np.array([self._encode(row) for row in rows], dtype=np.int64)
         if self._is_nested():
             return np.stack([self._to_multi_hot(row) for row in rows])
         return self._to_multi_hot(rows)
+
+    def _encode(self, label: Any) -> int:
+        return -1 if label == "" and self.schema.minimum is None else self.classes.encode(label)
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.classes.decode(number) for number in ids)

@@ -1,7 +1,8 @@
 import pytest
 from typer.testing import CliRunner
 
-from zoo import ZooError
+import zoo
+from zoo import ZooError, ZooWarning
 from zoo.cli.main import app
 from zoo.data.tokenizer import Tokenizer
 
@@ -16,7 +17,7 @@ def run(*arguments, code=0):
 
 @pytest.fixture
 def corpus(tmp_path):
-    path = tmp_path / "train.tsv"
+    path = tmp_path / "train.txt"
     path.write_text("1\tThe cat sat\n2\tthe mat\n")
     return path
 
@@ -64,3 +65,87 @@ def test_wrong_usage(corpus, tmp_path):
         run("train", corpus, "-o", tmp_path / "t.json", "--type", "word")
     with pytest.raises(ZooError, match=r"none\.json cannot be read"):
         run("show", tmp_path / "none.json")
+
+
+def tokens(path):
+    return set(Tokenizer(path.read_text()).backend.get_vocab()) - {"<pad>", "<unk>", "<s>", "</s>"}
+
+
+TABLES = {
+    "a.csv": 'id,text,note\n1,"one, two\nlines",x\n2,three,y\n',
+    "a.tsv": "id\ttext\tnote\n1\tone, two\tx\n2\tlines three\ty\n",
+    "a.jsonl": '{"text": "one, two", "id": 3}\n{"text": ["lines", "three"]}\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_columns_of_tables(name, tmp_path, recwarn):
+    (tmp_path / name).write_text(TABLES[name])
+    output = tmp_path / "t.json"
+    run("train", tmp_path / name, "-o", output, "--type", "words", "--columns", "text")
+    assert tokens(output) == {"one,", "two", "lines", "three"}
+    assert not recwarn
+    with pytest.raises(ZooError, match=rf"{name}:1: no column 'txt'; did you mean 'text'\?"):
+        run("train", tmp_path / name, "-o", output, "--columns", "txt")
+
+
+def test_columns_of_a_table_without_header(tmp_path):
+    (tmp_path / "a.csv").write_text("one,two\nthree,four\n")
+    run("train", tmp_path / "a.csv", "-o", tmp_path / "t.json", "--type", "words", "--columns", "2")
+    assert tokens(tmp_path / "t.json") == {"two", "four"}
+    with pytest.raises(ZooError, match=r"a.csv:1: column 3 is missing; the line has 2"):
+        run("train", tmp_path / "a.csv", "-o", tmp_path / "t.json", "--columns", "3")
+
+
+def test_quotes_in_tables(tmp_path):
+    (tmp_path / "a.tsv").write_text('en\tde\n"one\teins"\n')
+    options = ["-o", tmp_path / "t.json", "--type", "words", "--columns"]
+    run("train", tmp_path / "a.tsv", *options, "en,de")
+    assert tokens(tmp_path / "t.json") == {'"one', 'eins"'}
+    (tmp_path / "a.csv").write_text('en,de\na,b\n"one,eins\n')
+    with pytest.raises(ZooError, match=r"a.csv:3: not valid CSV: unexpected end of data"):
+        run("train", tmp_path / "a.csv", *options, "en")
+
+
+def test_nested_keys_of_json(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"t": {"en": "one", "de": "eins"}}\n')
+    options = ["--type", "words", "--columns", "t.en,t.de"]
+    run("train", tmp_path / "a.jsonl", "-o", tmp_path / "t.json", *options)
+    assert tokens(tmp_path / "t.json") == {"one", "eins"}
+
+
+WARNINGS = [
+    ("a.csv", [], "its lines are used as texts; choose .* --columns id,text,note"),
+    ("a.tsv", [], "its lines are used as texts; choose .* --columns id,text,note"),
+    ("a.jsonl", [], "its lines are used as texts; choose .* --columns text"),
+    ("a.tsv", ["--column", 2], "its first line, .* is used as a text; if it is a header, choose"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "message"), WARNINGS)
+def test_a_table_that_is_read_as_lines_is_a_warning(name, options, message, tmp_path):
+    (tmp_path / name).write_text(TABLES[name])
+    with pytest.warns(ZooWarning, match=message):
+        run("train", tmp_path / name, "-o", tmp_path / "t.json", "--type", "words", *options)
+
+
+def test_extract_writes_the_tokenizer_of_a_model(corpus, tmp_path):
+    model, output = tmp_path / "m.safetensors", tmp_path / "out.json"
+    run("train", corpus, "-o", tmp_path / "t.json", "--type", "words", "--for", "transformer-tiny")
+    text = (tmp_path / "t.json").read_text()
+    built = zoo.compose("transformer-tiny")
+    zoo.save(built, model)
+    with pytest.raises(ZooError, match="contains no tokenizer"):
+        run("extract", model, "-o", output)
+    built.tokenizer = {"source": text, "target": text}
+    zoo.save(built, model)
+    assert run("extract", model, "-o", output).startswith(f"{output}: ")
+    assert output.read_text() == text
+    built.tokenizer = {"source": text, "target": text.replace('"cat"', '"dog"')}
+    zoo.save(built, model)
+    with pytest.raises(ZooError, match=r"several tokenizers; .* --key source or --key target"):
+        run("extract", model, "-o", output)
+    run("extract", model, "-o", output, "--key", "target")
+    assert "dog" in output.read_text()
+    with pytest.raises(ZooError, match="has no tokenizer of 'sorce'; did you mean 'source'"):
+        run("extract", model, "-o", output, "--key", "sorce")

@@ -58,6 +58,7 @@ def test_list_has_every_registered_component():
         r["name"] for r in json.loads(run("list", "--kind", "scorer", "--json"))
     }
     assert "bahdanau-2015" in run("list", "--specs")
+    assert "tagger of words, two bidirectional LSTM layers" in run("list", "--specs")
 
 
 def test_list_of_an_unknown_kind_has_a_suggestion(capsys):

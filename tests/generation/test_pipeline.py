@@ -112,7 +112,7 @@ def test_the_start_token_is_added_once_if_the_model_has_one():
         return zoo.generate(model, [row], max_length=6)[0][0].tokens
 
     assert generated(gpt, [5, 9]) == generated(gpt, [30, 5, 9]) == generated(plain, [30, 5, 9])
-    with pytest.raises(zoo.ZooError, match="input 1 is empty"):
+    with pytest.raises(zoo.ZooError, match="input 1: it is empty"):
         generated(plain, [])
 
 
@@ -189,9 +189,9 @@ def test_stream_validates_its_arguments_when_called(tokenizer):
         ([[4], "cat"], {}, "input 2 is 'cat'; expected a list of token IDs"),
         ([[4.5]], {}, r"input 1 is \[4.5\]; expected a list of token IDs"),
         ([[4]], {"seed": 2**64}, "seed is 18446744073709551616; expected an integer"),
-        ([[]], {}, "input 1 is empty"),
-        ([[4, 10]], {}, "input 1 contains token ID 10,.* 10 tokens"),
-        ([[-1]], {}, "input 1 contains token ID -1,"),
+        ([[]], {}, "input 1: it is empty"),
+        ([[4, 10]], {}, "input 1: it contains token ID 10,.* 10 tokens"),
+        ([[-1]], {}, "input 1: it contains token ID -1,"),
         ([[4]], {"sampler": "gredy"}, "did you mean 'greedy'"),
         ([[4]], {"sampler": {"type": "top-p", "p": 0.0}}, "should be greater than 0"),
         ([[4]], {"sampler": {"type": "temperature", "temperature": -1.0}}, "greater than 0"),

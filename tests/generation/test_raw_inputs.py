@@ -138,7 +138,7 @@ def test_texts_use_the_preprocessor_of_the_source():
     )
     model.tokenizer = {"source": EXAMPLE_TOKENIZER}
     assert generated(model, ["The CAT"]) == generated(model, [[2, 3]])
-    with pytest.raises(ZooError, match="input 2 is empty"):
+    with pytest.raises(ZooError, match="input 2: it is empty"):
         zoo.generate(model, ["a", ""])
 
 

@@ -4,7 +4,7 @@ import pytest
 from spec_kit import BASE, extended, single_problem
 from timing_kit import assert_fast
 
-from zoo import load_spec
+from zoo import SpecError, check, load_spec
 from zoo.spec.spec import draft_spec
 
 
@@ -117,3 +117,54 @@ def test_many_keys_are_merged_quickly(base):
     child.write_text("extends: base.yaml\n" + "".join(f"b{i}: 1\n" for i in range(3_000)))
     problems = assert_fast(lambda: draft_spec(child, overrides=["c=1"]).problems)
     assert len(problems) > 6_000
+
+
+TRAIN = """
+zoo: 1
+name: base
+model: {type: seq2seq, source: {type: token, vocab: 9, dim: 4}, encoder: {type: gru, hidden: 4},
+  decoder: {type: plain-rnn, hidden: 4}}
+objective: cross-entropy
+preprocessing: {source: text, target: text}
+train:
+  data: {type: parallel-text, source: a, target: b}
+  optimiser: {type: adam, lr: 0.1}
+"""
+ALTERNATIVES = [
+    ("epochs: 3", "train.steps=5", {"steps": 5, "epochs": None}),
+    ("steps: 3", "train.epochs=5", {"steps": None, "epochs": 5}),
+    ("steps: 3", "train={epochs: 5}", {"steps": None, "epochs": 5}),
+    ("{steps: 3, batch: {items: 8}}", "train.batch.tokens=90", {"items": None, "tokens": 90}),
+    ("{steps: 3, batch: {tokens: 8}}", "train.batch={items: 9}", {"items": 9, "tokens": None}),
+    ("{steps: 3, average: {ema: 0.9}}", "train.average.last=4", {"ema": None, "last": 4}),
+    ("{steps: 3, average: {last: 3}}", "train.average.best=4", {"best": 4, "last": None}),
+]
+
+
+@pytest.mark.parametrize(("first", "override", "expected"), ALTERNATIVES)
+@pytest.mark.parametrize("way", ["override", "extends"])
+def test_a_key_replaces_its_alternatives(tmp_path, way, first, override, expected):
+    lines = first.strip("{}") if first.startswith("{") else first
+    if first.startswith("{"):
+        lines = lines.replace(", batch", "\n  batch").replace(", average", "\n  average") + "}"
+    (tmp_path / "base.yaml").write_text(f"{TRAIN}  {lines}\n")
+    if way == "override":
+        spec = load_spec(tmp_path / "base.yaml", overrides=[override])
+    else:
+        *keys, last = override.partition("=")[0].split(".")
+        text = "{" + f"{last}: {override.partition('=')[2]}" + "}"
+        for key in reversed(keys):
+            text = "{" + f"{key}: {text}" + "}"
+        (tmp_path / "child.yaml").write_text(f"extends: base.yaml\n{text[1:-1]}\n")
+        spec = load_spec(tmp_path / "child.yaml")
+    train = spec.resolve()["train"]
+    section = train if "epochs" in expected else train[override.split(".")[1].partition("=")[0]]
+    assert {key: section.get(key) for key in expected} == expected
+
+
+def test_both_alternatives_in_one_place_are_an_error(tmp_path):
+    (tmp_path / "base.yaml").write_text(f"{TRAIN}  epochs: 3\n")
+    with pytest.raises(SpecError, match="exactly one of 'steps' and 'epochs' must be set"):
+        check(tmp_path / "base.yaml", overrides=["train={steps: 2, epochs: 2}"])
+    with pytest.raises(SpecError, match="exactly one of 'steps' and 'epochs' must be set"):
+        check(tmp_path / "base.yaml", overrides=["train.epochs=null"])

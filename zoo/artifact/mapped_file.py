@@ -152,7 +152,23 @@ def resolve_path(path: str | os.PathLike[str]) -> Path:
     for name in (SINGLE_FILE, INDEX):
         if os.path.lexists(location / name):
             return location / name
+    newest = _newest_checkpoint(location)
+    if newest is not None:
+        raise ArtifactError(
+            f"{path} has no model yet, because its training has not finished; use its newest "
+            f"checkpoint, {newest}, or continue with zoo train SPEC -o {path} --resume"
+        )
     raise ArtifactError(f"{path} is a directory without a model ({SINGLE_FILE} or {INDEX})")
+
+
+def _newest_checkpoint(folder: Path) -> Path | None:
+    """Return the newest checkpoint with a model in the folder of a training run."""
+    files = [
+        *folder.glob(f"checkpoints/step-*/{SINGLE_FILE}"),
+        *folder.glob(f"step-*/{SINGLE_FILE}"),
+    ]
+    found = sorted((file.parent for file in files), key=lambda path: (len(path.name), path.name))
+    return found[-1] if found else None
 
 
 def _retry_while_replaced(path: Path, attempt: Callable[[], Artifact]) -> Artifact:

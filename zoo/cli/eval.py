@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.output import JsonOption, print_json, print_table, table
+from zoo.cli.output import (
+    DataOption,
+    JsonOption,
+    parse_data,
+    parse_yaml,
+    print_json,
+    print_table,
+    table,
+)
 from zoo.cli.run_options import DeviceOption
 
 EXAMPLE = "zoo eval run --data source=test.en --data target=test.de --hypotheses hyp.txt"
@@ -22,15 +30,7 @@ def command(
             help="A model, or the folder of a training run; without it, --hyp and --ref.",
         ),
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            metavar="KEY=VALUE",
-            help="A parameter of the dataset, for example source=test.en; type=NAME for another "
-            "dataset. Default: the test data of the training run. Repeatable.",
-        ),
-    ] = None,
+    data: DataOption = None,
     part: Annotated[
         str | None,
         typer.Option(help="Data of the training run: test, validation or data (training data)."),
@@ -88,10 +88,10 @@ def command(
     if hyp is not None or ref:
         raise typer.BadParameter("a MODEL cannot be combined with --hyp and --ref")
     options = {
-        "data": _parse_data(data or []) or None,
+        "data": parse_data(data or []) or None,
         "part": part,
         "metrics": names,
-        "sampler": None if sampler is None else _parse_yaml(sampler, "--sampler"),
+        "sampler": None if sampler is None else parse_yaml(sampler, "--sampler"),
         "overrides": overrides or (),
         "max_length": max_length,
         "batch": batch,
@@ -163,21 +163,3 @@ def _write_lines(path: Path, lines: list[str]) -> None:
     text = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _parse_data(texts: list[str]) -> dict[str, Any]:
-    from zoo.errors import ZooError
-
-    data: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise ZooError(f"--data {text}: expected KEY=VALUE, for example source=test.en")
-        data[key] = _parse_yaml(value, f"--data {text}")
-    return data
-
-
-def _parse_yaml(text: str, label: str) -> Any:
-    from zoo.spec.document import read_option
-
-    return read_option(text, label).data

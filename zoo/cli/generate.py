@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
+from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
+from zoo.cli.run_options import DeviceOption, default_device
 
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
 
 
 def command(
     model: ModelArgument,
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="INPUT",
-            help="Input texts, or files of images or audio, as the model takes them; '-' reads "
-            "standard input.",
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Read input texts from a file, one per line.")
-    ] = None,
+    texts: InputsArgument = None,
+    file: FileOption = None,
     sampler: Annotated[
         str | None, typer.Option(help="Sampler; default: the sampler of the model's spec.")
     ] = None,
@@ -57,32 +48,42 @@ def command(
             help="Print the text while it is generated (samplers with one hypothesis only).",
         ),
     ] = False,
+    device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate from source texts, images or audio, or continue prompts; classifiers print the class
-    and its probability. A warning names symbols that the model does not know."""
+    """Generate from source texts, images or audio, or continue prompts.
+
+    Models that predict classes print what 'zoo predict' prints. A warning names symbols that the
+    model does not know.
+    """
+    from zoo.cli.predict import predict_lines, print_predictions
     from zoo.generation.pipeline import generate
     from zoo.generation.prediction import can_predict
     from zoo.hub.models import load
 
-    lines = _read_lines(texts or [], file)
+    read = read_inputs(texts or [], file)
+    lines = read.lines
     inputs: list[Any] = [_parse_ids(line) for line in lines] if ids else lines
-    loaded = load(model)
-    if not ids:
-        _warn_unknown(loaded, lines)
-    if loaded.generation_input is None and can_predict(loaded):
-        _predict(loaded, lines, as_json=as_json)
+    loaded = load(model, device=default_device(device))
+    if loaded.generation_input is None and (can_predict(loaded) or can_predict(loaded, "position")):
+        with read.report_lines():
+            rows = predict_lines(loaded, lines)
+        print_predictions(rows, as_json=as_json)
         return
+    if not ids:
+        warn_unknown(loaded, lines)
     options: dict[str, Any] = {
         "sampler": _sampler_config(sampler, settings or [], loaded.spec or {}),
-        "filters": None if filters is None else [_parse_yaml(text, "--filter") for text in filters],
+        "filters": None if filters is None else [parse_yaml(text, "--filter") for text in filters],
         "max_length": max_length,
         "seed": seed,
     }
     if stream:
-        _stream(loaded, inputs, options)
+        with read.report_lines():
+            _stream(loaded, inputs, options)
         return
-    results = generate(loaded, inputs, **options)
+    with read.report_lines():
+        results = generate(loaded, inputs, **options)
     if as_json:
         print_json(
             [
@@ -96,52 +97,18 @@ def command(
         print(best.text if best.text is not None else " ".join(map(str, best.tokens)))
 
 
-def _warn_unknown(model: Any, texts: list[str]) -> None:
-    import warnings
-
-    from zoo.errors import ZooWarning
-    from zoo.generation.unknown_symbols import describe_unknown
-
-    if message := describe_unknown(model, texts):
-        warnings.warn(message, ZooWarning, stacklevel=2)
-
-
-def _predict(model: Any, inputs: list[str], *, as_json: bool) -> None:
-    from zoo.generation.prediction import predict
-
-    predictions = predict(model, inputs)
-    if as_json:
-        print_json(
-            [{"input": i, **vars(p)} for i, p in zip(inputs, predictions, strict=True)],
-        )
-        return
-    for each in predictions:
-        print(f"{each.label} {each.probability:.4f}")
-
-
 def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
+    from zoo.errors import InputError
     from zoo.generation.pipeline import stream
 
-    for each in inputs:
-        for piece in stream(model, each, **options):
+    for number, each in enumerate(inputs, 1):
+        try:
+            pieces = stream(model, each, **options)
+        except InputError as error:
+            raise InputError(error.message, number) from None
+        for piece in pieces:
             print(piece, end="", flush=True)
         print()
-
-
-def _read_lines(texts: list[str], file: Path | None) -> list[str]:
-    from zoo.errors import ZooError
-    from zoo.files import split_lines
-
-    if bool(texts) == (file is not None):
-        raise ZooError("expected either INPUT arguments ('-' for standard input) or --file FILE")
-    if file is not None:
-        try:
-            return split_lines(file.read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            raise ZooError(f"{file} cannot be read: {(error.strerror or '').lower()}") from None
-        except UnicodeDecodeError:
-            raise ZooError(f"{file} is not UTF-8 text") from None
-    return split_lines(sys.stdin.read()) if texts == ["-"] else texts
 
 
 def _parse_ids(line: str) -> list[int]:
@@ -157,7 +124,7 @@ def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, An
     """Return the sampler of --sampler or of the spec, with the parameters of --set."""
     from zoo.errors import ZooError
 
-    part: Any = _parse_yaml(name, "--sampler") if name is not None else spec.get("sampler")
+    part: Any = parse_yaml(name, "--sampler") if name is not None else spec.get("sampler")
     if not settings:
         return part
     part = {"type": part} if isinstance(part, str) else dict(part or {})
@@ -165,11 +132,5 @@ def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, An
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ZooError(f"--set {text}: expected PARAM=VALUE, for example width=4")
-        part[key.removeprefix("sampler.")] = _parse_yaml(value, f"--set {text}")
+        part[key.removeprefix("sampler.")] = parse_yaml(value, f"--set {text}")
     return part
-
-
-def _parse_yaml(text: str, label: str) -> Any:
-    from zoo.spec.document import read_option
-
-    return read_option(text, label).data

@@ -9,7 +9,7 @@ import typer
 from zoo.cli.output import JsonOption, print_json, print_rows
 
 EXAMPLE = "zoo list --kind scorer"
-_SHOWN = ("kind", "name", "plugin", "summary")
+_SHOWN = ("kind", "name", "plugin", "summary", "description")
 
 
 def command(
@@ -37,6 +37,8 @@ def command(
         groups = index.specs if specs else index.maps
         files = sorted((f for group in groups.values() for f in group), key=lambda f: f.name)
         rows = [{"name": f.name, "plugin": f.plugin, "file": f.file} for f in files]
+        if specs:
+            rows = [{**row, "description": _describe(row["file"])} for row in rows]
     elif importers:
         rows = [asdict(importer) for importer in index.importers]
     else:
@@ -53,3 +55,15 @@ def command(
         ([row[column] for column in columns] for row in rows),
         no_wrap=("kind", "name", "plugin"),
     )
+
+
+def _describe(file: str) -> str:
+    """Return the description of a spec, or why it cannot be read."""
+    from zoo.errors import SpecError
+    from zoo.spec.document import read_file
+
+    try:
+        data = read_file(file).data
+    except SpecError as error:
+        return str(error)
+    return str(data.get("description", "")) if isinstance(data, dict) else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zoo.cli.terminal import console
-from zoo.errors import SpecError, format_bytes as format_bytes, one_line
+from zoo.errors import SpecError, ZooError, format_bytes as format_bytes, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,6 +34,15 @@ ModelArgument = Annotated[
         metavar="MODEL",
         help="A model file or folder, a name in the catalogue, or ORG/NAME or ORG/NAME@REVISION on "
         "the Hub. An existing path takes precedence, except over a shipped model: write ./NAME.",
+    ),
+]
+DataOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        metavar="KEY=VALUE",
+        help="A parameter of the dataset, for example source=test.en; type=NAME for another "
+        "dataset. Default: the test data of the training run. Repeatable.",
     ),
 ]
 CataloguesOption = Annotated[
@@ -91,6 +100,24 @@ def print_rows(
     for row in rows:
         created.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
     print_table(created)
+
+
+def parse_data(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the parameters of the option --data."""
+    data: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ZooError(f"--data {text}: expected KEY=VALUE, for example source=test.en")
+        data[key] = parse_yaml(value, f"--data {text}")
+    return data
+
+
+def parse_yaml(text: str, label: str) -> Any:
+    """Return the value of an option in YAML; `label` names the option in errors."""
+    from zoo.spec.document import read_option
+
+    return read_option(text, label).data
 
 
 def print_json(data: Any) -> None:

@@ -7,3 +7,12 @@ import typer
 DeviceOption = Annotated[
     str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
 ]
+
+
+def default_device(device: str | None) -> str:
+    """Return the device of the option, or a GPU if there is one."""
+    if device is not None:
+        return device
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

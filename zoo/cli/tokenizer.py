@@ -1,4 +1,4 @@
-"""``zoo tokenizer``: train a tokenizer on text files, or show what one does."""
+"""``zoo tokenizer``: train a tokenizer, show what it does, or take it out of a model."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zoo.cli.loaded_command import CONTEXT_SETTINGS
+from zoo.cli.output import ModelArgument
 from zoo.cli.wrapping import wrap_command
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model
 
 EXAMPLE = "zoo tokenizer train train.en train.de -o tokenizer.json --vocab 8000"
+EXTRACT_EXAMPLE = "zoo tokenizer extract run -o tokenizer.json"
 SHOW_EXAMPLE = "zoo tokenizer show en.json 'A man sleeps .'"
 
 group = typer.Typer(
-    help="Train a tokenizer on text files, or show what one does.",
+    help="Train a tokenizer on text files, show what one does, or take one out of a model.",
     no_args_is_help=True,
     epilog=f"Example: {EXAMPLE}",
     context_settings=CONTEXT_SETTINGS,
@@ -48,9 +50,20 @@ def train(
     column: Annotated[
         int | None, typer.Option(min=1, help="Column of each line, from 1; see --delimiter.")
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="Columns of .csv and .tsv files with a header, or keys of .jsonl files, separated "
+            "by commas.",
+        ),
+    ] = None,
     delimiter: Annotated[
-        str, typer.Option(help="Text between columns.", show_default="a tab")
-    ] = "\t",
+        str | None,
+        typer.Option(
+            help="Text between columns.", show_default="a tab; with --columns a comma for .csv"
+        ),
+    ] = None,
     spec: Annotated[
         str | None,
         typer.Option(
@@ -78,6 +91,7 @@ def train(
         special=[name.strip() for name in special.split(",") if name.strip()],
         lowercase=lowercase,
         column=column,
+        columns=[name.strip() for name in (columns or "").split(",") if name.strip()],
         delimiter=delimiter,
         model=None if spec is None else _meta_model(spec),
         key=key,
@@ -101,10 +115,46 @@ def show(
     from zoo.data.tokenizer import Tokenizer, read_tokenizer
 
     tokenizer = Tokenizer(read_tokenizer(file), str(file))
-    special = ", ".join(f"{token} {number}" for number, token in tokenizer.special_ids().items())
-    print(f"{file}: {tokenizer.vocab_size:,} tokens ({special or 'no special tokens'})")
+    _print_summary(file, tokenizer)
     if text is not None:
         _print_encoding(tokenizer, text)
+
+
+def extract(
+    model: ModelArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file, a tokenizer.json.")],
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="The key of the model's batch, for example target; needed if the tokenizers of "
+            "the keys differ."
+        ),
+    ] = None,
+) -> None:
+    """Write the tokenizer that is stored in a model to a file."""
+    from zoo.data.tokenizer import Tokenizer
+    from zoo.errors import ZooError, suggest
+    from zoo.files import atomic_write
+    from zoo.hub.models import read_header
+
+    stored = read_header(model).tokenizer
+    if not stored:
+        raise ZooError(f"{model} contains no tokenizer")
+    if key is not None and key not in stored:
+        raise ZooError(f"{model} has no tokenizer of '{key}'{suggest(key, stored)}")
+    found = set(stored.values()) if key is None else {stored[key]}
+    if len(found) > 1:
+        names = " or ".join(f"--key {name}" for name in sorted(stored))
+        raise ZooError(f"{model} has several tokenizers; choose one with {names}")
+    (text,) = found
+    with atomic_write(output) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    _print_summary(output, Tokenizer(text, str(model)))
+
+
+def _print_summary(file: Path, tokenizer: Any) -> None:
+    special = ", ".join(f"{token} {number}" for number, token in tokenizer.special_ids().items())
+    print(f"{file}: {tokenizer.vocab_size:,} tokens ({special or 'no special tokens'})")
 
 
 def _print_encoding(tokenizer: Any, text: str) -> None:
@@ -127,3 +177,4 @@ def _meta_model(spec: str) -> Model:
 
 group.command("train", epilog=f"Example: {EXAMPLE}")(wrap_command(train))
 group.command("show", epilog=f"Example: {SHOW_EXAMPLE}")(wrap_command(show))
+group.command("extract", epilog=f"Example: {EXTRACT_EXAMPLE}")(wrap_command(extract))

@@ -47,6 +47,17 @@ def prepare_example(schema: BatchSchema, arrays: ExampleArrays) -> dict[str, Arr
     return prepared
 
 
+def require_values(key: str, array: Array, field: TensorSchema | None) -> None:
+    """Raise DataError if the encoded value of a key has no values, before special tokens are added.
+
+    Args:
+        field: the schema of the key; None if it is not known.
+    """
+    if not array.size and not (field is not None and field.empty):
+        is_text = field is not None and field.dtype == "integer"
+        raise DataError(f"'{key}' is empty: it has no {'tokens' if is_text else 'values'}")
+
+
 def convert(key: str, array: Array, field: TensorSchema) -> Array:
     """Return an array in the dtype of a schema, or raise DataError."""
     array = np.asarray(array)

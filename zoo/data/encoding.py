@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.data.collation import check_range
+from zoo.data.collation import check_range, require_values
 from zoo.data.reader import ExampleReader, add_origin
 from zoo.data.special_tokens import count_special_tokens
 from zoo.errors import DataError
@@ -135,8 +135,8 @@ def _check_column(key: str, schema: TensorSchema, arrays: Sequence[Array], *, em
         if array.ndim != rank or array.dtype.kind not in "iu":
             found, expected = f"{array.dtype} {list(array.shape)}", f"integer {schema.format()}"
             raise DataError(f"'{key}' is encoded as {found}, but the model takes {expected}")
-        if not array.size and not empty:
-            raise DataError(f"'{key}' is empty: it has no tokens")
+        if not empty:
+            require_values(key, array, schema)
     flat = np.concatenate([array.ravel() for array in arrays])
     if isinstance(schema.below, int) and flat.size:
         check_range(key, flat, schema.below, schema.minimum)

@@ -50,6 +50,9 @@ class _First(Examples):
     def origin(self, index: int) -> str:
         return self.examples.origin(index)
 
+    def position_names(self, index: int) -> Sequence[str] | None:
+        return self.examples.position_names(index)
+
     def sizes(self) -> Sequence[int] | None:
         sizes = self.examples.sizes()
         return None if sizes is None else sizes[: self.length]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from zoo.data.reader import iterate_values
 from zoo.data.tokenizer import attach_tokenizers
-from zoo.errors import SpecError, ZooError
-from zoo.interfaces import Model, Preprocessor
+from zoo.errors import SpecError, ZooError, ZooWarning
+from zoo.interfaces import Dataset, Model, Preprocessor
+from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.spec.data_contract import build_preprocessor
+from zoo.spec.data_contract import build_preprocessor, infer_preprocessing
 from zoo.spec.document import document_from_data
-from zoo.spec.providers import require_installed
+from zoo.spec.providers import describe_provider, reference, require_installed
 from zoo.spec.reader import SpecReader
 from zoo.spec.spec import Spec
 from zoo.spec.training import Training
@@ -55,13 +59,17 @@ def fit_preprocessors(
     The fitted parameters are set in ``model.spec``, and stored texts in ``model.tokenizer``, so
     that `build_preprocessors` returns equal preprocessors for the saved model.
 
+    Preprocessors that the spec does not name are added if only one fits the field of the data.
+
     Returns:
         The preprocessors by key of the batch.
 
     Raises:
         ZooError: if the model has no spec, or a tokenizer does not fit the model.
     """
-    if not spec.sections.preprocessing:
+    registry = registry or default_registry()
+    preprocessing = {**spec.sections.preprocessing, **_inferred(spec, model, registry)}
+    if not preprocessing:
         return {}
     if model.spec is None:
         raise ZooError(
@@ -69,9 +77,12 @@ def fit_preprocessors(
             "from registered components"
         )
     section = {key: dict(value) for key, value in model.spec["preprocessing"].items()}
-    for key, params in fit_parameters(spec, model).items():
+    for key, blueprint in preprocessing.items():
+        section.setdefault(key, blueprint.resolve())
+    for key, params in _fitted_params(spec, model, preprocessing).items():
         section[key] |= params
     model.spec = {**model.spec, "preprocessing": section}
+    _add_providers(model, preprocessing)
     found = build_preprocessors(model, registry=registry)
     texts = {key: item.stored() for key, item in found.items()}
     tokenizers = {key: text for key, text in texts.items() if text is not None}
@@ -80,12 +91,64 @@ def fit_preprocessors(
     return found
 
 
-def fit_parameters(spec: Spec, model: Model) -> dict[str, dict[str, Any]]:
+def _inferred(
+    spec: Spec, model: Model, registry: ComponentRegistry
+) -> dict[str, Blueprint[Preprocessor]]:
+    """Return the preprocessors that the spec does not name; see `infer_preprocessing`."""
+    if spec.sections.train is None:
+        return {}
+    training: Training = spec.sections.train.build()
+    fields = training.data.build().fields()
+    known = spec.sections.preprocessing
+    return infer_preprocessing(fields, known, model.batch_schema() or {}, registry)
+
+
+def _add_providers(model: Model, blueprints: Mapping[str, Blueprint[Preprocessor]]) -> None:
+    """Add the preprocessors that the spec does not name to the components of the model."""
+    entries = [each.entry for each in blueprints.values() if each.entry is not None]
+    rows = {(row["kind"], reference(row)): row for row in model.providers}
+    for entry in entries:
+        rows.setdefault((entry.kind, entry.reference), describe_provider(entry))
+    model.providers = tuple(rows[key] for key in sorted(rows))
+    model.component_entries = tuple(dict.fromkeys((*model.component_entries, *entries)))
+
+
+def infer_for_dataset(
+    dataset: Dataset,
+    model: Model,
+    preprocessors: Mapping[str, Preprocessor],
+    registry: ComponentRegistry,
+) -> dict[str, Preprocessor]:
+    """Return the preprocessors that a saved model does not have and a dataset needs, if only one
+    fits. Names of classes are those of the dataset, with a warning."""
+    schema = model.batch_schema() or {}
+    found: dict[str, Preprocessor] = {}
+    for key, blueprint in infer_preprocessing(
+        dataset.fields(), preprocessors, schema, registry
+    ).items():
+        item = build_preprocessor(blueprint, key, schema, f"model '{model.name}'")
+        params = item.fit(iterate_values(dataset.open(evaluation=True), key, skip=True))
+        if params:
+            warnings.warn(
+                f"model '{model.name}' does not contain {' and '.join(params)} of '{key}'; those "
+                "of the dataset are used",
+                ZooWarning,
+                stacklevel=2,
+            )
+        found[key] = build_preprocessor(
+            replace(blueprint, params=params), key, schema, f"model '{model.name}'"
+        )
+    return found
+
+
+def _fitted_params(
+    spec: Spec, model: Model, preprocessing: Mapping[str, Blueprint[Preprocessor]]
+) -> dict[str, dict[str, Any]]:
     """Return the parameters that depend on the training data, by key of the batch."""
     schema = model.batch_schema() or {}
     built = {
         key: build_preprocessor(blueprint, key, schema, f"model '{model.name}'")
-        for key, blueprint in spec.sections.preprocessing.items()
+        for key, blueprint in preprocessing.items()
     }
     fitting = [key for key, item in built.items() if type(item).fit is not Preprocessor.fit]
     if not fitting or spec.sections.train is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zoo.data.collation import prepare_example
+from zoo.data.collation import prepare_example, require_values
 from zoo.data.order import Indices, seed_sequence
 from zoo.data.padding import MASK
 from zoo.data.random_numbers import random_generators
@@ -139,6 +139,7 @@ class ExampleReader:
             arrays = {key: np.asarray(example[key]) for key in self.arrays}
             for key, item in self.preprocessors.items():
                 arrays[key] = item.encode(self.value(key, example))
+                require_values(key, arrays[key], self.field(key))
             return {key: self.complete(key, [array])[0] for key, array in arrays.items()}
 
     def encode_many(self, indices: Indices) -> dict[str, Arrays]:
@@ -158,6 +159,8 @@ class ExampleReader:
                 columns[key] = self._encode_known(key, values[key])
             else:
                 columns[key] = item.encode_many(values[key])  # type: ignore[arg-type]
+            for array in columns[key]:
+                require_values(key, array, self.field(key))
         return {key: self.complete(key, column) for key, column in columns.items()}
 
     def _encode_known(self, key: str, column: Sequence[Any] | Array) -> list[Array]:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from zoo.data.special_tokens import NAMES, special_ids
+from zoo.data.table_texts import read_columns, warn_about_table
 from zoo.data.text_lines import TextLines
 from zoo.data.tokenizer import Tokenizer
 from zoo.data.tokenizer_types import TRAINERS, UNKNOWN, TokenizerType, TrainingRequest
@@ -52,7 +53,8 @@ def train_tokenizer(
     min_count: int = 1,
     lowercase: bool = False,
     column: int | None = None,
-    delimiter: str = "\t",
+    columns: Sequence[str] = (),
+    delimiter: str | None = None,
     model: Model | None = None,
     key: str | None = None,
     progress: bool = False,
@@ -70,19 +72,31 @@ def train_tokenizer(
         min_count: tokens that occur less often are left out.
         lowercase: convert texts to lower case.
         column: the number of a column of each line, from 1; by default the whole line.
-        delimiter: text between the columns.
+        columns: names of the columns of CSV or TSV files with a header, or the keys of JSON-lines
+            files, whose texts are used; quoted values are read.
+        delimiter: text between the columns; default: a tab, and with ``columns`` a comma for
+            ``.csv``.
         model: a model whose vocabulary size and special token IDs are used instead.
         key: the key of the model's batch that the tokenizer is for; by default all keys with token
             IDs, which must have vocabularies of the same size.
         progress: show the progress of the library on standard error.
     """
-    if not delimiter:
+    if column is not None and columns:
+        raise ZooError("set 'column' or 'columns', not both")
+    if columns and len(delimiter or ",") != 1:
+        raise ZooError(f"delimiter is '{delimiter}'; with 'columns' it is one character")
+    if delimiter == "":
         raise ZooError("delimiter is empty; expected the text between the columns, such as a tab")
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    for path in () if columns else paths:
+        warn_about_table(TextLines(path), column)
 
     def texts() -> Iterator[str]:
         for path in paths:
-            yield from _read_texts(path, column, delimiter)
+            if columns:
+                yield from read_columns(TextLines(path), columns, delimiter)
+            else:
+                yield from _read_texts(path, column, delimiter or "\t")
 
     return train_on_texts(
         texts,

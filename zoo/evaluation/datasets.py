@@ -24,9 +24,11 @@ _RUN_FILES = ("log.jsonl", "spec.yaml")
 
 
 def is_training_run(source: str | os.PathLike[str]) -> bool:
-    """Return whether a model is in the local folder of a training run."""
+    """Return whether a model is in the local folder of a training run, or is a checkpoint of it."""
     path = Path(source)
     folder = path if path.is_dir() else path.parent
+    if folder.parent.name == "checkpoints":
+        folder = folder.parent.parent
     return path.exists() and all((folder / name).is_file() for name in _RUN_FILES)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from zoo.data.batches import open_batches
 from zoo.data.encoding import ProgressFunction
-from zoo.data.preprocessing import build_preprocessors
+from zoo.data.preprocessing import build_preprocessors, infer_for_dataset
 from zoo.errors import DataError, ZooError
 from zoo.evaluation.datasets import (
     check_dataset,
@@ -98,6 +98,7 @@ def evaluate(
     dataset = find_dataset(train, part, data, registry, own_run=own_run)
     with _preprocessing(model, settings.preprocessing):
         preprocessors = build_preprocessors(model, registry=registry)
+        preprocessors |= infer_for_dataset(dataset.build(), model, preprocessors, registry)
         check_dataset(dataset, model, preprocessors, registry)
         try:
             batches = open_batches(

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.data.collation import collate, prepare_example
+from zoo.data.collation import collate, prepare_example, require_values
 from zoo.data.special_tokens import add_special_tokens
-from zoo.errors import DataError, ZooError, truncate
-from zoo.interfaces import Model, Preprocessor
+from zoo.errors import DataError, InputError, ZooError, truncate
+from zoo.interfaces import Array, Model, Preprocessor
 
 
 def to_list(inputs: Any) -> list[Any]:
@@ -32,7 +33,7 @@ def encode_inputs(
     """Return the batch of raw values for generation or prediction, on the model's device.
 
     Args:
-        preprocessors: by key of the batch.
+        preprocessors: by key of the batch; values of other keys are arrays.
         examples: the value of each key: a text, a path of a file, or the value itself.
 
     Raises:
@@ -44,17 +45,31 @@ def encode_inputs(
         try:
             arrays = {}
             for key, value in example.items():
-                array = preprocessors[key].encode(read_value(preprocessors[key], value))
+                array = _encode(preprocessors.get(key), value)
                 field = schema.get(key)
+                require_values(key, array, field)
                 arrays[key] = array if field is None else add_special_tokens(array, field)
             prepared.append(prepare_example(schema, arrays))
         except DataError as error:
-            raise DataError(error.message, error.origin or f"input {number}") from None
+            if error.origin:
+                raise
+            raise InputError(error.message, number) from None
     device, dtype = model_device(model), _float_dtype(model)
     return {
         key: tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype)
         for key, tensor in collate(schema, prepared).items()
     }
+
+
+def _encode(preprocessor: Preprocessor | None, value: Any) -> Array:
+    if preprocessor is not None:
+        return preprocessor.encode(read_value(preprocessor, value))
+    if isinstance(value, (str, Path)):
+        raise DataError(f"expected an array, found {truncate(repr(value), 80)}")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise DataError("expected an array, found rows of different lengths") from None
 
 
 def read_value(preprocessor: Preprocessor, value: Any) -> Any:

@@ -14,7 +14,7 @@ from zoo.data.padding import MASK, length_mask, pad_arrays
 from zoo.data.preprocessing import build_preprocessors
 from zoo.data.special_tokens import add_bos, add_special_tokens
 from zoo.data.tokenizer import Tokenizer
-from zoo.errors import ZooError, truncate
+from zoo.errors import InputError, ZooError, truncate
 from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
@@ -57,18 +57,21 @@ def encode_batch(
                 "add a tokenizer with the option --tokenizer of zoo compose or zoo import"
             )
         rows = tokenizer.encode(inputs)
+        if model.generation_input == "source":  # the tokenizer may add an end token
+            rows = [row if text.strip() else [] for row, text in zip(rows, inputs, strict=True)]
     else:
         rows = [_to_ids(row, number) for number, row in enumerate(inputs, 1)]
     if model.generation_input == "prompt":
         rows = [add_bos(row, model.bos) for row in rows]
     for number, row in enumerate(rows, 1):
         if not row:
-            raise ZooError(f"input {number} is empty; expected at least one token")
+            raise InputError("it is empty; expected at least one token", number)
         invalid = [token for token in row if not 0 <= token < vocab_size]
         if invalid:
-            raise ZooError(
-                f"input {number} contains token ID {invalid[0]}, out of range for a vocabulary of "
-                f"{vocab_size:,} tokens"
+            raise InputError(
+                f"it contains token ID {invalid[0]}, out of range for a vocabulary of "
+                f"{vocab_size:,} tokens",
+                number,
             )
     return _pad_rows(model, rows, embedding.padding)
 

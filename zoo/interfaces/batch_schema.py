@@ -28,6 +28,7 @@ class TensorSchema(NamedTuple):
         pad: the value that fills shorter examples of a batch.
         prefix, suffix: token IDs that are added before and after the tokens of a text, such as bos
             and eos.
+        empty: whether an example may have no values, such as a graph without edges.
     """
 
     dims: tuple[str | int, ...] | None = None
@@ -39,6 +40,7 @@ class TensorSchema(NamedTuple):
     pad: int | float = 0
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
+    empty: bool = False
 
     def with_dims(self, *dims: str | int) -> TensorSchema:
         """Return the schema of IDs of the same range in a tensor with other dimensions."""
@@ -121,6 +123,8 @@ def _check_tensor(key: str, tensor: Tensor, field: TensorSchema, sizes: Sizes) -
             valid = valid and size == expected
         if not valid:
             return f"has shape {list(shape)}, but expected {field.format(sizes)}"
+        if 0 in shape[1:] and not field.empty:
+            return f"has shape {list(shape)}, so its examples are empty"
         for size, dim in zip(shape, dims, strict=False):
             if isinstance(dim, str):
                 sizes.setdefault(dim, (size, key))

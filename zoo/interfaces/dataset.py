@@ -68,6 +68,11 @@ class Examples(ABC):
     def origin(self, index: int) -> str:
         """Return where an example is, for error messages: ``train.en:17``."""
 
+    def position_names(self, index: int) -> Sequence[str] | None:
+        """Return the names of the positions of an example, such as the IDs of the nodes of a graph;
+        by default None: they have none."""
+        return None
+
     def read_many(self, indices: NDArray[np.int64]) -> Mapping[str, Values]:
         """Return the values of several examples, by name of the field.
 

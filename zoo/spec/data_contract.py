@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from zoo.errors import Problem, SpecError
+from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Dataset, Field, Model, Preprocessor, TensorSchema
 from zoo.interfaces.batch_schema import BatchSchema
+from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Spec
@@ -23,8 +24,14 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
     if schema is None:
         return
     label = f"model '{spec.sections.model.label}'"
+    datasets = list(_find_datasets(root))
+    preprocessing = dict(spec.sections.preprocessing)
+    for node in datasets:
+        with node.blueprint.report_errors("fields"):
+            fields: Mapping[str, Field] = node.part.fields()
+        preprocessing |= infer_preprocessing(fields, preprocessing, schema, registry)
     made: dict[str, Mapping[str, TensorSchema]] = {}
-    for key, blueprint in spec.sections.preprocessing.items():
+    for key, blueprint in preprocessing.items():
         try:
             preprocessor = build_preprocessor(blueprint, key, schema, label)
             with blueprint.report_errors("outputs"):
@@ -32,8 +39,8 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
         except SpecError as error:
             yield from error.problems
             made[key] = {key: schema[key]} if key in schema else {}  # reported already
-    classes = {key: blueprint.cls for key, blueprint in spec.sections.preprocessing.items()}
-    for node in _find_datasets(root):
+    classes = {key: blueprint.cls for key, blueprint in preprocessing.items()}
+    for node in datasets:
         yield from dataset_problems(node.blueprint, node.part, schema, classes, made, registry)
 
 
@@ -44,6 +51,45 @@ def _find_datasets(node: BuildNode) -> Iterator[BuildNode]:
         return
     for child in node.children:
         yield from _find_datasets(child)
+
+
+def infer_preprocessing(
+    fields: Mapping[str, Field],
+    known: Collection[str],
+    schema: BatchSchema,
+    registry: ComponentRegistry,
+) -> dict[str, Blueprint[Preprocessor]]:
+    """Return the preprocessors that a spec need not name, because only one fits: it takes the
+    content of the field, needs no parameters, and makes what the model takes.
+
+    Args:
+        fields: the fields of a dataset.
+        known: keys with a preprocessor.
+    """
+    found = {}
+    for key, field in fields.items():
+        if key in schema and key not in known and field.content != "array":
+            entries = registry.components(Preprocessor.kind)
+            candidates = [
+                Blueprint(entry.cls, {}, f"preprocessing.{key}", entry=entry)
+                for entry in entries
+                if issubclass(entry.cls, Preprocessor) and entry.cls.content == field.content
+            ]
+            fitting = [each for each in candidates if _makes(each, key, schema[key])]
+            if len(fitting) == 1:
+                found[key] = fitting[0]
+    return found
+
+
+def _makes(blueprint: Blueprint[Preprocessor], key: str, schema: TensorSchema) -> bool:
+    """Return whether a preprocessor without parameters makes what the model takes for a key."""
+    if any(p.required and not p.from_parent for p in parameters(blueprint.cls)):
+        return False
+    try:
+        made = blueprint.build(schema=schema, stored=None).outputs(key)
+    except ZooError:
+        return False
+    return key in made and fits(made[key], schema)
 
 
 def build_preprocessor(

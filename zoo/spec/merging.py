@@ -6,6 +6,7 @@ from typing import Any
 
 from zoo.errors import Place, Problem, SpecError, truncate
 from zoo.spec.document import MAX_DEPTH, Document, KeyPath, document_from_data, read_option
+from zoo.spec.training import ALTERNATIVES
 
 OVERRIDE_EXAMPLE = "model.encoder.hidden=64"
 
@@ -38,15 +39,22 @@ def parse_override(
 
 
 def merge(base: Document, over: Document) -> Document:
-    """Merge ``over`` into ``base``: mappings key by key, unless ``over`` names another type."""
+    """Merge ``over`` into ``base``: mappings key by key, unless ``over`` names another type.
+
+    A key of `ALTERNATIVES` replaces the others: ``train.steps`` of ``over`` removes
+    ``train.epochs`` of ``base``.
+    """
     values, keys = dict(base.values), dict(base.keys)
+
+    def remove_places(key_path: KeyPath) -> None:
+        for table in (values, keys):
+            for stale in [t for t in table if t[: len(key_path)] == key_path]:
+                del table[stale]
 
     def discard_places(old: Any, key_path: KeyPath) -> None:
         """Remove the places inside a value that was replaced."""
         if isinstance(old, (dict, list)):
-            for table in (values, keys):
-                for stale in [t for t in table if t[: len(key_path)] == key_path]:
-                    del table[stale]
+            remove_places(key_path)
         if key_path not in over.values and over.values:
             values[key_path] = Place(over.file)
 
@@ -62,6 +70,9 @@ def merge(base: Document, over: Document) -> Document:
             discard_places(old, key_path)
             return new
         merged = dict(old)
+        for replaced in _replaced_keys(key_path, new):
+            if merged.pop(replaced, None) is not None:
+                remove_places((*key_path, replaced))
         for key, value in new.items():
             merged[key] = merge_values(old[key], value, (*key_path, key)) if key in old else value
         return merged
@@ -74,3 +85,12 @@ def merge(base: Document, over: Document) -> Document:
         keys=keys | over.keys,
         problems=[*base.problems, *over.problems],
     )
+
+
+def _replaced_keys(key_path: KeyPath, new: dict[str, Any]) -> list[str]:
+    """Return the keys of the base that a mapping at a path of a spec, or of a spec inside a recipe,
+    replaces by an alternative."""
+    path = key_path[1:] if key_path[:1] == ("spec",) else key_path
+    keys = ALTERNATIVES.get(path, ())
+    given = [key for key in keys if new.get(key) is not None]
+    return [key for key in keys if key not in new] if given else []

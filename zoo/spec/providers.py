@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zoo.errors import RegistryError, truncate
+from zoo.interfaces import Entry
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*")
@@ -17,6 +18,18 @@ Provider = Mapping[str, Any]
 def reference(provider: Provider) -> str:
     """Return the qualified name of a component, `plugin:name`."""
     return f"{provider['plugin']}:{provider['name']}"
+
+
+def describe_provider(entry: Entry) -> dict[str, Any]:
+    """Return the row of a component."""
+    return {
+        "kind": entry.kind,
+        "name": entry.name,
+        "version": entry.cls.version,
+        "plugin": entry.plugin,
+        "distribution": entry.distribution,
+        "distribution_version": entry.distribution_version,
+    }
 
 
 def used_by(data: Any, providers: Iterable[Provider]) -> list[Provider]:

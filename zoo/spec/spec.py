@@ -30,6 +30,7 @@ from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import Document, document_from_data, read_file
 from zoo.spec.merging import merge, parse_override
+from zoo.spec.providers import describe_provider
 from zoo.spec.reader import SpecReader
 from zoo.spec.training import Training
 
@@ -125,14 +126,7 @@ class Spec:
         for blueprint in self.root.walk():
             entry = blueprint.entry
             if entry:
-                rows[entry.kind, entry.reference] = {
-                    "kind": entry.kind,
-                    "name": entry.name,
-                    "version": entry.cls.version,
-                    "plugin": entry.plugin,
-                    "distribution": entry.distribution,
-                    "distribution_version": entry.distribution_version,
-                }
+                rows[entry.kind, entry.reference] = describe_provider(entry)
         return [rows[key] for key in sorted(rows)]
 
 

@@ -13,6 +13,20 @@ from zoo.registry.blueprint import Blueprint
 
 Positive = Annotated[int, Field(ge=1)]
 MAX_STEPS = 10**12
+ALTERNATIVES: dict[tuple[str | int, ...], tuple[str, ...]] = {
+    ("train",): ("steps", "epochs"),
+    ("train", "batch"): ("items", "tokens"),
+    ("train", "average"): ("ema", "last", "best"),
+}
+"""By path: keys of which one is set. Setting one in an override or an extending spec replaces the
+others."""
+
+
+def _require_one(**values: object) -> None:
+    """Raise ZooError unless exactly one of the values is set."""
+    if sum(value is not None for value in values.values()) != 1:
+        *names, last = (f"'{name}'" for name in values)
+        raise ZooError(f"exactly one of {', '.join(names)} and {last} must be set")
 
 
 class Batching:
@@ -39,8 +53,7 @@ class Batching:
         shuffle: bool = True,
         drop_long: Positive | None = None,
     ) -> None:
-        if (items is None) == (tokens is None):
-            raise ZooError("exactly one of 'items' and 'tokens' must be set")
+        _require_one(items=items, tokens=tokens)
         if block is not None and items is None:
             raise ZooError("'block' needs 'items', the number of blocks")
         self.items = items
@@ -67,8 +80,7 @@ class Averaging:
         last: Annotated[int, Field(ge=2)] | None = None,
         best: Annotated[int, Field(ge=2)] | None = None,
     ) -> None:
-        if sum(value is not None for value in (ema, last, best)) != 1:
-            raise ZooError("exactly one of 'ema', 'last' and 'best' must be set")
+        _require_one(ema=ema, last=last, best=best)
         self.ema = ema
         self.last = last
         self.best = best
@@ -198,8 +210,7 @@ class Training:
         workers: Annotated[int, Field(ge=0, le=64)] | None = None,
         seed: Annotated[int, Field(ge=0, lt=2**63)] = 0,
     ) -> None:
-        if (steps is None) == (epochs is None):
-            raise ZooError("exactly one of 'steps' and 'epochs' must be set")
+        _require_one(steps=steps, epochs=epochs)
         self.data = data
         self.optimiser = optimiser
         self.validation = validation

@@ -216,6 +216,8 @@ def _print_tables(results: Sequence[StudyResult], output: Path) -> None:
         for group in result.groups:
             typer.echo(f"{result.title}: {group.title or group.name}")
             columns = table_columns(result)
-            print_rows(columns, table_rows(result, group), no_wrap=columns[:1], right=columns[3:6])
+            print_rows(
+                columns, table_rows(result, group), no_wrap=columns[:1], right=columns[-4:-1]
+            )
             typer.echo("")
         typer.echo(f"{output / result.name}.json, .md, .csv, .svg")

@@ -28,6 +28,7 @@ class VariantResult(Record):
         changes: overrides of the base's spec.
         quality: the first figure of the recipe; None if no seed has it.
         validation: the value that selects the checkpoint; of several the first.
+        metrics: if the quality is that value, the other values on the validation data.
         seeds: the runs.
         errors: the errors of runs that failed, by seed.
     """
@@ -36,6 +37,7 @@ class VariantResult(Record):
     changes: list[str]
     quality: FigureResult | None
     validation: FigureResult | None
+    metrics: list[FigureResult] = Field(default=[])
     seeds: list[SeedResult]
     errors: dict[int, str]
 
@@ -101,6 +103,12 @@ class StudyResult(Record):
     variants: dict[str, VariantResult]
 
     @property
+    def metrics(self) -> list[str]:
+        """The labels of further values on the validation data."""
+        found = [each.label for variant in self.variants.values() for each in variant.metrics]
+        return list(dict.fromkeys(found))
+
+    @property
     def baseline(self) -> VariantResult:
         return self.variants[BASELINE]
 
@@ -164,6 +172,7 @@ def collect_results(
     monitor = first_monitored(resolved)
     unit = quality.unit if quality.value.rpartition("/")[2] == monitor else ""
     validation = _make_figure(f"validation/{monitor}", f"validation {monitor}", unit)
+    own_quality = quality.value == validation.value
     mode = (resolved["train"].get("evaluate") or {}).get("mode")
     lower = _is_lower_better(validation, registry) if mode is None else mode == "min"
     runs, errors = read_runs(plan, output)
@@ -176,6 +185,7 @@ def collect_results(
             changes=list(variant.changes),
             quality=_figure(quality, seeds),
             validation=_figure(validation, seeds),
+            metrics=_validation_metrics(seeds, monitor) if own_quality else [],
             seeds=seeds,
             errors={key[1]: errors[key] for key in keys if key in errors and key not in runs},
         )
@@ -217,6 +227,14 @@ def _make_figure(value: str, label: str, unit: str) -> Figure:
     """Return a figure without a target."""
     figure: Figure = Blueprint.of(Figure, value=value, label=label, unit=unit).build()
     return figure
+
+
+def _validation_metrics(seeds: Sequence[SeedResult], monitor: str) -> list[FigureResult]:
+    """Return the values on the validation data other than the monitored one."""
+    names = [n.removeprefix("validation/") for s in seeds for n in s.values if "validation/" in n]
+    others = [name for name in dict.fromkeys(names) if name != monitor]
+    figures = [_make_figure(f"validation/{name}", f"validation {name}", "") for name in others]
+    return collect_figures(figures, seeds)
 
 
 def _figure(figure: Figure, seeds: Sequence[SeedResult]) -> FigureResult | None:

@@ -30,10 +30,13 @@ CSV_COLUMNS = (
 def table_columns(comparison: StudyResult) -> tuple[str, ...]:
     """Return the headers of a table of a group."""
     unit = f", {comparison.unit}" if comparison.unit == "%" else ""
+    quality = f"{comparison.quality}{unit}"
+    validation = () if comparison.quality == comparison.validation else (comparison.validation,)
     return (
         "variant",
-        f"{comparison.quality}{unit}",
-        comparison.validation,
+        quality,
+        *validation,
+        *comparison.metrics,
         "parameters",
         f"{comparison.speed}/s",
         "peak memory",
@@ -54,14 +57,17 @@ def _cells(comparison: StudyResult, variant: VariantResult) -> tuple[str, ...]:
     seeds = f"{len(variant.seeds)} of {asked}"
     if not variant.seeds:
         state = f"failed: {_first_line(variant)}" if variant.errors else NOT_RUN
-        return (state, MISSING, MISSING, MISSING, MISSING, seeds)
+        return (state, *[MISSING] * (len(table_columns(comparison)) - 3), seeds)
     if variant.errors:
         seeds += f" ({len(variant.errors)} failed)"
     if variant.stopped:
         seeds += f", {variant.stopped} cut short"
+    metrics = {figure.label: figure for figure in variant.metrics}
+    figures = [variant.quality]
+    figures += [] if comparison.quality == comparison.validation else [variant.validation]
+    figures += [metrics.get(label) for label in comparison.metrics]
     return (
-        format_figure(variant.quality) if variant.quality else MISSING,
-        format_figure(variant.validation) if variant.validation else MISSING,
+        *(format_figure(figure) if figure else MISSING for figure in figures),
         MISSING if variant.parameters is None else f"{variant.parameters:,}",
         MISSING if variant.tokens_per_second is None else f"{variant.tokens_per_second:,.0f}",
         MISSING if variant.peak_memory is None else f"{variant.peak_memory / 1e6:,.0f} MB",
@@ -85,10 +91,10 @@ def format_markdown(comparison: StudyResult) -> str:
 
 
 def format_csv(comparison: StudyResult) -> str:
-    """Return a row for each run."""
+    """Return a row for each run; the last columns are further values on the validation data."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    writer.writerow([*CSV_COLUMNS, *comparison.metrics])
     for group in comparison.groups:
         for label, name in group.rows.items():
             variant = comparison.variants[name]
@@ -99,7 +105,10 @@ def format_csv(comparison: StudyResult) -> str:
                 ]
                 measured = [seed.parameters, seed.tokens_per_second, seed.peak_memory]
                 budget = [seed.steps, seed.training_seconds, "; ".join(seed.shortened)]
-                writer.writerow([group.name, label, seed.seed, *figures, *measured, *budget, ""])
+                metrics = {each.label: each.by_seed.get(seed.seed) for each in variant.metrics}
+                more = [metrics.get(name) for name in comparison.metrics]
+                row = [group.name, label, seed.seed, *figures, *measured, *budget, "", *more]
+                writer.writerow(row)
             for number, error in variant.errors.items():
                 writer.writerow([group.name, label, number, *[""] * 8, error])
     return text.getvalue()

@@ -3,10 +3,11 @@ import lzma
 
 import numpy as np
 import pytest
-import torch
+from typer.testing import CliRunner
 
 import zoo
-from zoo import DataError, ZooError
+from zoo import DataError, ZooError, ZooWarning
+from zoo.cli.main import app
 from zoo_datasets.graph import GraphDataset
 
 NODES = "id,x,split,label,y\na,1,train,red,3\nb,0,val,,0\nc,2,test,blue,-1\nd,1,,red,1\n"
@@ -33,7 +34,8 @@ def test_a_graph_in_two_tables(tables):
     (example,) = (dataset.open()[i] for i in range(len(dataset.open())))
     np.testing.assert_allclose(example["features"], [[0.25, 0.75], [0, 0], [2, -1], [0.5, 0.5]])
     np.testing.assert_array_equal(example["edges"], [[0, 1], [2, 0], [1, 0], [0, 2]])
-    np.testing.assert_array_equal(example["target"], [1, -1, 0, 1])
+    assert example["target"] == ["red", "", "blue", "red"]
+    assert dataset.open().position_names(0) == ["a", "b", "c", "d"]
     np.testing.assert_array_equal(example["mask"], [True, False, False, False])
     test = GraphDataset(**tables(), split="test", undirected=False).open()[0]
     np.testing.assert_array_equal(test["mask"], [False, False, True, False])
@@ -91,13 +93,68 @@ def test_the_split_of_cora_is_the_published_one(published):
         assert set(np.flatnonzero(mask)) == set(data[name].tolist())
 
 
+def _spec(tables, **changes):
+    data = {"type": "graph", **tables()}
+    return {
+        "zoo": 1,
+        "name": "nodes",
+        "extends": "gat-tiny",
+        "model": {"features": 2, "classes": 2, "readout": "linear"},
+        "train": {"data": data, "optimiser": {"type": "adam", "lr": 0.1}, "steps": 1, **changes},
+    }
+
+
 def test_the_example_is_a_batch_of_a_node_classifier(tables):
-    example = GraphDataset(**tables()).open()[0]
-    batch = {key: torch.from_numpy(value)[None] for key, value in example.items()}
-    with torch.no_grad():
-        outputs = zoo.compose("gat-tiny", overrides=["model.features=2"], seed=0).eval()(batch)
-    assert outputs.logits.shape == (1, 4, 4)
-    assert outputs.mask.tolist() == [[True, False, False, False]]
+    """The preprocessor of the labels need not be named, because only one fits."""
+    model = zoo.compose(_spec(tables), seed=0)
+    (update,) = zoo.batches(_spec(tables), model).epoch(0)
+    (batch,) = update.batches
+    assert batch["target"].tolist() == [[1, -1, 0, 1]]
+    assert batch["mask"].tolist() == [[True, False, False, False]]
+    assert model(batch).logits.shape == (1, 4, 2)
+    assert model.spec["preprocessing"]["target"] == {
+        "type": "preprocessing:labels",
+        "classes": ["blue", "red"],
+    }
+    assert "labels" in {row["name"] for row in model.providers}
+
+
+def test_labels_are_those_of_the_training_and_are_predicted_by_name(tables, tmp_path):
+    zoo.train(_spec(tables), output=tmp_path / "run", device="cpu")
+    only_red = tables(NODES.replace("blue", "red"))
+    test = {"type": "graph", **only_red, "split": "test"}
+    logits = zoo.predict_positions(zoo.load(tmp_path / "run"), [_inputs(only_red)])
+    expected = float(logits[0][2].label == "red")
+    assert zoo.evaluate(tmp_path / "run", test, metrics=["accuracy"]).values["accuracy"] == expected
+    new = tables("id,x,y\ne,1,2\nf,3,1\n", "source,target\ne,f\n")
+    options = [f"--data={key}={value}" for key, value in {**new, "split": "all"}.items()]
+    arguments = ["predict", str(tmp_path / "run"), "--data", "type=graph", *options]
+    done = CliRunner().invoke(app, arguments)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["e", "f"], done.output
+    assert {line.split()[1] for line in done.stdout.splitlines()} <= {"red", "blue"}
+
+
+def _inputs(files):
+    example = GraphDataset(**files, split="all").open()[0]
+    return {key: example[key] for key in ("features", "edges")}
+
+
+def test_a_model_without_names_of_classes_is_evaluated_with_those_of_the_data(tables):
+    spec = {k: v for k, v in _spec(tables).items() if k != "train"}
+    model = zoo.compose(spec, seed=0)
+    data = {"type": "graph", **tables(), "split": "test"}
+    with pytest.warns(ZooWarning, match="does not contain classes of 'target'"):
+        found = zoo.evaluate(model, data, metrics=["accuracy"])
+    assert found.values["accuracy"] in (0.0, 1.0)
+
+
+def test_all_nodes_with_a_label(tables):
+    example = GraphDataset(**tables(), split="all").open()[0]
+    assert example["mask"].tolist() == [True, False, True, True]
+    without = {**tables("id,x\na,1\n", "source,target\na,a\n"), "split": "all"}
+    assert GraphDataset(**without).open(evaluation=True)[0]["mask"].tolist() == [False]
+    with pytest.raises(DataError, match="no nodes with a label"):
+        GraphDataset(**without).open()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +168,7 @@ def test_the_example_is_a_batch_of_a_node_classifier(tables):
         (
             NODES.replace("train,red", "train,"),
             EDGES,
-            r"nodes\.csv: node 0 of 'train' has no",
+            r"nodes\.csv: node a of 'train' has no",
         ),
         (NODES.replace("train", "test"), EDGES, r"nodes\.csv: the graph has no nodes of .*'train'"),
         ("id,label,split\na,red,train\n", EDGES, r"nodes\.csv:1: .*no columns with features"),

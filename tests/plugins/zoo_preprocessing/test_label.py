@@ -84,3 +84,11 @@ def test_labels_are_not_the_tokens_of_a_text_with_start_and_end_tokens():
     schema = TAGS._replace(prefix=(1,), suffix=(2,))  # the classes 0 to 2 are pad, bos and eos
     with pytest.raises(ZooError, match="takes a text with start and end tokens; use the prep"):
         Labels(schema=schema).outputs("target")
+
+
+def test_an_empty_label_is_a_position_without_one_if_the_model_takes_it():
+    labels = Labels(classes=["a", "b"], schema=TAGS._replace(minimum=None))
+    assert labels.encode(["b", "", "a"]).tolist() == [1, -1, 0]
+    assert Labels(schema=TAGS).fit([["b", "", "a"]]) == {"classes": ["a", "b"]}
+    with pytest.raises(DataError, match="unknown label ''"):
+        Labels(classes=["a"], schema=TAGS).encode([""])

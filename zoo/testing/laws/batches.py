@@ -146,6 +146,22 @@ def _wrong_batches(schema: BatchSchema, batch: dict[str, Tensor]) -> Iterator[_C
             yield "a wrong number of dimensions", key, {**batch, key: tensor[None, None]}
         if key in batch_keys[1:]:
             yield "another batch size", key, {**batch, key: torch.cat([tensor, tensor])}
+    for dim, keys in _named_dims(schema, batch).items():
+        empty = {key: tensor.narrow(axis, 0, 0) for key, (tensor, axis) in keys.items()}
+        yield f"length {dim} = 0", next(iter(keys)), {**batch, **empty}
+
+
+def _named_dims(
+    schema: BatchSchema, batch: dict[str, Tensor]
+) -> dict[str, dict[str, tuple[Tensor, int]]]:
+    """Return the tensors of each dimension with a name, except the batch dimension and those that
+    may be empty, and the axis of the dimension in each tensor."""
+    found: dict[str, dict[str, tuple[Tensor, int]]] = {}
+    for key, field in schema.items():
+        for axis, dim in enumerate((field.dims or ())[1:], 1):
+            if key in batch and isinstance(dim, str) and not field.empty:
+                found.setdefault(dim, {})[key] = (batch[key], axis)
+    return found
 
 
 EMBEDDING_LAWS = (Law("input-schema", input_schema),)

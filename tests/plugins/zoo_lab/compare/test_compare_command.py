@@ -1,8 +1,12 @@
 """``zoo compare``."""
 
+import csv
 import json
+from pathlib import Path
 
+import yaml
 from lock_kit import lock_in_process
+from training_kit import make_spec, write_files
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
@@ -38,6 +42,25 @@ def test_a_folder_in_which_another_process_compares_is_rejected(recipe_folder):
         done = _run("letters.yaml", *SWAP, *options)
     assert str(done.exception).startswith(f"out/letters is in use by process {process.pid} on ")
     assert [path.name for path in (recipe_folder / "out").iterdir()] == ["letters"]
+
+
+def test_steps_replace_the_epochs_of_a_spec_and_the_table_has_its_metrics(recipe_folder):
+    write_files(recipe_folder)
+    spec = {**make_spec(Path()), "metrics": ["accuracy", "perplexity"], "name": "letters-spec"}
+    del spec["train"]["steps"]
+    spec["train"]["epochs"] = 50
+    Path("tiny.yaml").write_text(yaml.safe_dump(spec))
+    arguments = ["tiny.yaml", "--swap", "decoder.attention.scorer=general", "--seeds", "1"]
+    done = _run(*arguments, "--steps", "1", "--device", "cpu", "-o", "out")
+    assert done.exit_code == 0, done.output
+    header = next(line for line in done.stdout.splitlines() if line.startswith("variant"))
+    assert header.count("validation loss") == 1
+    assert "validation accuracy" in header
+    assert "validation perplexity" in header
+    (result,) = json.loads(_run(*arguments, "--steps", "1", "-o", "out", "--json").stdout)
+    assert result["variants"]["baseline"]["seeds"][0]["steps"] == 1
+    rows = list(csv.DictReader(Path("out/letters-spec.csv").read_text().splitlines()))
+    assert all(float(row["validation accuracy"]) >= 0 for row in rows)
 
 
 def test_the_list_checks_the_variants(recipe_folder):

@@ -1,0 +1,163 @@
+"""``zoo predict``: the classes that a saved model predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
+from zoo.cli.output import DataOption, JsonOption, ModelArgument, parse_data, print_json
+from zoo.cli.run_options import DeviceOption, default_device
+
+if TYPE_CHECKING:
+    from zoo.interfaces import Model, Preprocessor
+
+EXAMPLE = "zoo predict run 'a fine film'"
+_BATCH = 32
+
+_Item = tuple[str, Any, Sequence[str] | None]
+"""What is printed as the input, the value that the model takes, and the names of its positions."""
+
+
+class Row(NamedTuple):
+    """The predictions of one input: one, or one for each position with its name."""
+
+    input: str
+    predictions: list[Any]
+    names: Sequence[str] | None
+    has_positions: bool
+
+    def as_json(self) -> dict[str, Any]:
+        if not self.has_positions:
+            return {"input": self.input, **vars(self.predictions[0])}
+        names = self.names or [None] * len(self.predictions)
+        pairs = zip(names, self.predictions, strict=True)
+        return {"input": self.input, "positions": [{"name": n, **vars(p)} for n, p in pairs]}
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is printed: a line, or for the nodes of a graph a line for each."""
+        if not self.has_positions:
+            (one,) = self.predictions
+            yield f"{one.label} {one.probability:.4f}"
+        elif self.names is None:
+            yield " ".join(each.label for each in self.predictions)
+        else:
+            for name, each in zip(self.names, self.predictions, strict=True):
+                yield f"{name} {each.label} {each.probability:.4f}"
+
+
+def command(
+    model: ModelArgument,
+    texts: InputsArgument = None,
+    file: FileOption = None,
+    data: DataOption = None,
+    part: Annotated[
+        str | None,
+        typer.Option(help="Data of the training run: test, validation or data (training data)."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of classes in --json.")] = 5,
+    device: DeviceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict the class of texts, images or audio, of each token of a text, or of the nodes of a
+    graph.
+
+    A classifier prints the class and its probability, a tagger a line for each token, a node
+    classifier a line for each node of the graph of --data.
+    """
+    from zoo.hub.models import load
+
+    if data or part:
+        if texts or file:
+            raise typer.BadParameter("--data and --part cannot be combined with INPUT or --file")
+        loaded = load(model, device=default_device(device))
+        rows = _predict_dataset(loaded, model, parse_data(data or []), part, top)
+    else:
+        if not texts and file is None:
+            raise typer.BadParameter(
+                "expected INPUT, --file FILE, or the examples of a dataset: --data KEY=VALUE or "
+                "--part test"
+            )
+        inputs = read_inputs(texts or [], file)
+        loaded = load(model, device=default_device(device))
+        with inputs.report_lines():
+            rows = predict_lines(loaded, inputs.lines, top)
+    print_predictions(rows, as_json=as_json)
+
+
+def print_predictions(rows: Sequence[Row], *, as_json: bool) -> None:
+    """Print the predictions of each input."""
+    if as_json:
+        print_json([row.as_json() for row in rows])
+        return
+    for row in rows:
+        for line in row.lines():
+            print(line)
+        if row.names is not None and len(rows) > 1:
+            print()
+
+
+def predict_lines(model: Model, lines: Sequence[str], top: int = 5) -> list[Row]:
+    """Predict the classes of texts, or of files of images or audio."""
+    warn_unknown(model, lines)
+    return _predict(model, ((line, line, None) for line in lines), top)
+
+
+def _predict(model: Model, items: Iterable[_Item], top: int) -> list[Row]:
+    from zoo.data.preprocessing import build_preprocessors
+    from zoo.errors import InputError
+    from zoo.generation.prediction import can_predict, predict, predict_positions
+
+    has_positions = can_predict(model, "position")
+    run: Any = predict_positions if has_positions else predict
+    source = build_preprocessors(model).get("source") if has_positions else None
+    rows: list[Row] = []
+    rest = iter(items)
+    while chunk := list(islice(rest, _BATCH)):
+        try:
+            results = run(model, [value for _, value, _ in chunk], top_k=top)
+        except InputError as error:
+            raise InputError(error.message, len(rows) + error.number) from None
+        for (label, value, names), found in zip(chunk, results, strict=True):
+            if not has_positions:
+                rows.append(Row(label, [found], None, False))
+                continue
+            names = names or _token_names(source, value)
+            fits = names is not None and len(names) == len(found)
+            rows.append(Row(label, found, names if fits else None, True))
+    return rows
+
+
+def _token_names(preprocessor: Preprocessor | None, value: Any) -> list[str] | None:
+    """Return the tokens of a text, or None if the model takes something else."""
+    if preprocessor is None or preprocessor.content != "text":
+        return None
+    text = value if isinstance(value, str) else value["source"]
+    return [preprocessor.decode([token]) for token in preprocessor.encode(text).tolist()]
+
+
+def _predict_dataset(
+    model: Model, source: str, data: dict[str, Any], part: str | None, top: int
+) -> list[Row]:
+    """Predict the classes of the examples of a dataset."""
+    from zoo.evaluation.datasets import find_dataset, is_training_run
+    from zoo.evaluation.evaluating import training_section
+    from zoo.hub.models import read_header
+    from zoo.registry.component_registry import default_registry
+
+    train = training_section(read_header(source).provenance)
+    own_run = is_training_run(source)
+    dataset = find_dataset(train, part, data, default_registry(), own_run=own_run)
+    examples = dataset.build().open(evaluation=True)
+    keys = [k for k, f in (model.batch_schema(inference=True) or {}).items() if not f.optional]
+
+    def items() -> Iterator[_Item]:
+        for index in range(len(examples)):
+            example = examples[index]
+            value = {key: example[key] for key in keys if key in example}
+            yield examples.origin(index), value, examples.position_names(index)
+
+    return _predict(model, items(), top)
