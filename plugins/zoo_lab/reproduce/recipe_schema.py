@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -123,6 +124,22 @@ class Figure:
         self.published = published
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileHeading:
+    """Format and name of a recipe or study."""
+
+    zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
+    name: Name
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeHeading(FileHeading):
+    """What a recipe reproduces."""
+
+    description: str
+    paper: str
+
+
 class Recipe:
     """How a published result is reproduced.
 
@@ -144,10 +161,7 @@ class Recipe:
     def __init__(
         self,
         *,
-        zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)],
-        name: Name,
-        description: str,
-        paper: str,
+        heading: RecipeHeading,
         figures: Sequence[Blueprint[Figure]],
         data: list[str] | None = None,
         spec: dict[str, Any] | None = None,
@@ -161,9 +175,9 @@ class Recipe:
             raise ZooError("set 'spec', 'program' or both")
         if spec is None and (evaluate or tokenizers):
             raise ZooError("'evaluate' and 'tokenizers' need 'spec'")
-        self.name = name
-        self.description = description
-        self.paper = paper
+        self.name = heading.name
+        self.description = heading.description
+        self.paper = heading.paper
         self.figures = [figure.build() for figure in figures]
         self.data = data or []
         self.tokenizers = {key: item.build() for key, item in tokenizers.items()}
