@@ -13,7 +13,7 @@ import torch
 import yaml
 
 from zoo.artifact.loading import read_header
-from zoo.errors import MissingExtra, SpecError, ZooError
+from zoo.errors import SpecError, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Source, load_spec
@@ -265,7 +265,7 @@ class Run:
         if self.processes.is_main:
             try:
                 plot_log(self.folder / LOG_FILE, self.folder / PLOT_FILE, self.request.spec.name)
-            except MissingExtra as error:
+            except ZooError as error:  # the model is more important than its plot
                 self._message(f"no plot saved: {error}")
 
     def _message(self, text: str) -> None:
