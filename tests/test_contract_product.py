@@ -10,7 +10,7 @@ import zoo
 from zoo.registry.blueprint import BuildNode
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.contracts import contract_problems
-from zoo.spec.spec import Sections, Spec
+from zoo.spec.spec import Sections, Spec, SpecHeading
 from zoo.testing.configuration import configurations
 from zoo.testing.laws.helpers import example_batch
 
@@ -131,8 +131,7 @@ def _blueprint(data, section):
 
 def _problems(tree, objective=None, sampler=None, metric=None):
     sections = Sections(
-        zoo=1,
-        name="all",
+        heading=SpecHeading(zoo=1, name="all"),
         model=tree.blueprint,
         objective=objective and objective.blueprint,
         sampler=sampler,

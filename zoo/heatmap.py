@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from torch import Tensor
 
-from zoo.errors import MissingExtra, ZooError
-from zoo.files import atomic_write, os_error_message
+from zoo.plotting import new_figure, write_png
 
 _SHADES = " ░▒▓█"
 _CELL = 2
@@ -68,27 +66,7 @@ def save_png(heatmaps: Sequence[Heatmap], path: Path, *, title: str) -> None:
     bar = figure.colorbar(image, ax=list(axes), shrink=0.8, label="weight")
     bar.outline.set_visible(False)
     figure.suptitle(title, fontsize=10, parse_math=False)
-    write_figure(figure, path)
-
-
-def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure of matplotlib; sizes in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("saving a picture", library="matplotlib", extra="view") from None
-    return Figure(figsize=(width, height), dpi=160, layout="constrained")
-
-
-def write_figure(figure: Any, path: Path) -> None:
-    """Write a figure as a PNG file, atomically."""
-    try:
-        with atomic_write(path) as temp_path, warnings.catch_warnings():
-            # Characters that the font does not have are drawn as boxes.
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")
-            figure.savefig(temp_path, format="png")
-    except OSError as error:
-        raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None
+    write_png(figure, path)
 
 
 def _draw(heatmap: Heatmap, axes: Any) -> Any:

@@ -1,7 +1,7 @@
 """Graph attention encoder."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch.nn.functional as F
@@ -12,6 +12,21 @@ from zoo import ZooError
 from zoo.plugin import Blueprint, Encoder, FromParent, Memory
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edges import EdgeList
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputLayer:
+    """The last layer, where it differs from the others.
+
+    Args:
+        output: width of a head; hidden if not set.
+        output_heads: number of heads; heads if not set.
+        merge: how the heads are combined.
+    """
+
+    output: Annotated[int, Field(ge=1)] | None = None
+    output_heads: Annotated[int, Field(ge=1, le=256)] | None = None
+    merge: Literal["mean", "concat"] = "mean"
 
 
 class GraphAttention(Encoder):
@@ -57,9 +72,7 @@ class GraphAttention(Encoder):
         hidden: Annotated[int, Field(ge=1)],
         attention: Blueprint[EdgeAttention],
         heads: Annotated[int, Field(ge=1, le=256)] = 1,
-        output: Annotated[int, Field(ge=1)] | None = None,
-        output_heads: Annotated[int, Field(ge=1, le=256)] | None = None,
-        merge: Literal["mean", "concat"] = "mean",
+        output_layer: OutputLayer,
         activation: Literal["elu", "relu", "none"] = "elu",
         self_loops: bool = True,
         residual_layers: Literal["all", "inner"] = "all",
@@ -68,7 +81,8 @@ class GraphAttention(Encoder):
         super().__init__()
         self.carry = {}
         self.input_dim, self.hidden, self.heads = input_dim, hidden, heads
-        self.output, self.output_heads = output or hidden, output_heads or heads
+        self.output = output_layer.output or hidden
+        self.output_heads = output_layer.output_heads or heads
         self.activation, self.self_loops = activation, self_loops
         self.dropout = nn.Dropout(dropout)
         outer = attention
@@ -86,7 +100,7 @@ class GraphAttention(Encoder):
             input_dim=width,
             head_dim=self.output,
             heads=self.output_heads,
-            merge=merge,
+            merge=output_layer.merge,
         )
         self.layers.append(last)
         if attention.params.get("residual") == "identity" and not any(

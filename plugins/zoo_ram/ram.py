@@ -35,6 +35,23 @@ class Rollout:
     baselines: Tensor
 
 
+@dataclass(frozen=True, kw_only=True)
+class LocationSettings:
+    """How the locations of the glimpses are chosen, and the baseline of the reward for them.
+
+    Args:
+        std: standard deviation of the sampled locations.
+        start: first location in training, "random" or "centre"; in evaluation it is the centre.
+        policy: parameters of the location policy; by default locations are clamped to the image.
+        baseline: "linear", or "relu" for a baseline that is not negative, like the reward.
+    """
+
+    std: Annotated[float, Field(gt=0)] = 0.17
+    start: Literal["random", "centre"] = "random"
+    policy: Blueprint[Policy] | None = None
+    baseline: Literal["linear", "relu"] = "linear"
+
+
 class RAM(Model):
     r"""RAM: recurrent image classifier that attends to one predicted location per step.
 
@@ -91,10 +108,7 @@ class RAM(Model):
         location_hidden: Annotated[int, Field(ge=1)] = 128,
         hidden: Annotated[int, Field(ge=1)] = 256,
         cell: Literal["rnn", "lstm"] = "rnn",
-        std: Annotated[float, Field(gt=0)] = 0.17,
-        start: Literal["random", "centre"] = "random",
-        policy: Blueprint[Policy] | None = None,
-        baseline: Literal["linear", "relu"] = "linear",
+        location: LocationSettings,
         rollouts: Annotated[int, Field(ge=1, le=1024)] = 1,
     ) -> None:
         super().__init__()
@@ -104,8 +118,8 @@ class RAM(Model):
         self.location_hidden = location_hidden
         self.hidden = hidden
         self.cell = cell
-        self.std = std
-        self.start = start
+        self.std = location.std
+        self.start = location.start
         self.rollouts = rollouts
         self.channels = channels
         self.retina = retina.build(channels=channels)
@@ -120,10 +134,9 @@ class RAM(Model):
             if cell == "lstm"
             else nn.RNNCell(hidden, hidden, nonlinearity="relu")
         )
-        self.policy = (
-            policy.build(input_dim=hidden, std=std) if policy else Policy(input_dim=hidden, std=std)
-        )
-        self.baseline = Baseline(hidden, baseline)
+        policy = location.policy.build if location.policy else Policy
+        self.policy: Policy = policy(input_dim=hidden, std=location.std)
+        self.baseline = Baseline(hidden, location.baseline)
         self.out = nn.Linear(hidden, classes)
 
     @classmethod

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent
 from zoo_recurrent.cells import Cell
-from zoo_recurrent.initial_state import Init
+from zoo_recurrent.recurrence import Recurrence
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 
 
@@ -64,16 +64,14 @@ class AttentiveRNN(AttentionDecoder):
         summary_dim: FromParent[int],
         carry: FromParent[Mapping[str, tuple[int, int]]],
         attention: Blueprint[Attention],
-        hidden: Annotated[int, Field(ge=1)],
+        recurrence: Recurrence,
         readout: Annotated[int, Field(ge=1)] | None = None,
         cell: Cell = "gru",
-        layers: Annotated[int, Field(ge=1, le=64)] = 1,
-        init: Init = "bridge",
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         output: Literal["maxout", "linear"] = "maxout",
         tied: bool = False,
     ) -> None:
-        super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
+        super().__init__(embedding, summary_dim, carry, recurrence, cell)
+        hidden = recurrence.hidden
         self.memory_dim = memory_dim
         self.attention = attention.build(query_dim=hidden, key_dim=memory_dim)
         context_dim = self.attention.output_dim

@@ -18,7 +18,7 @@ from zoo.plugin import (
     forbid_stochastic,
 )
 from zoo_recurrent.cells import Cell
-from zoo_recurrent.initial_state import Init
+from zoo_recurrent.recurrence import Recurrence
 from zoo_recurrent.recurrent_decoder import (
     AttentionDecoder,
     StepOutput,
@@ -87,15 +87,13 @@ class HierarchicalDecoder(AttentionDecoder):
         summary_dim: FromParent[int],
         carry: FromParent[Mapping[str, tuple[int, int]]],
         attention: Blueprint[Attention],
-        hidden: Annotated[int, Field(ge=1)],
+        recurrence: Recurrence,
         sentence_end: Annotated[int, Field(ge=0)] = 3,
         span: Annotated[int, Field(ge=1, le=128)] = 1,
         cell: Cell = "lstm",
-        layers: Annotated[int, Field(ge=1, le=64)] = 1,
-        init: Init = "bridge",
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
-        super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
+        super().__init__(embedding, summary_dim, carry, recurrence, cell)
+        hidden = recurrence.hidden
         vocab = vocab_size(embedding)
         if sentence_end >= vocab:
             raise ZooError(f"sentence_end ({sentence_end}) must be less than vocab ({vocab})")

@@ -1,15 +1,14 @@
 """Recurrent decoder that attends after its recurrent step (Luong)."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State
 from zoo_recurrent.cells import Cell
-from zoo_recurrent.initial_state import Init
+from zoo_recurrent.recurrence import Recurrence
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
 
@@ -60,15 +59,13 @@ class LuongRNN(AttentionDecoder):
         summary_dim: FromParent[int],
         carry: FromParent[Mapping[str, tuple[int, int]]],
         attention: Blueprint[Attention],
-        hidden: Annotated[int, Field(ge=1)],
+        recurrence: Recurrence,
         cell: Cell = "lstm",
-        layers: Annotated[int, Field(ge=1, le=64)] = 1,
-        init: Init = "bridge",
         input_feeding: bool = True,
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         output: Literal["tanh", "linear"] = "tanh",
     ) -> None:
-        super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
+        super().__init__(embedding, summary_dim, carry, recurrence, cell)
+        hidden = recurrence.hidden
         self.memory_dim = memory_dim
         self.input_feeding = input_feeding
         self.output = output

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo.plugin import Embedding, FromParent
 from zoo_recurrent.cells import Cell
-from zoo_recurrent.initial_state import Init
+from zoo_recurrent.recurrence import Recurrence
 from zoo_recurrent.recurrent_decoder import RecurrentDecoder, StepOutput, TensorMapping
 
 
@@ -53,11 +53,8 @@ class PlainRNN(RecurrentDecoder):
         embedding: FromParent[Embedding],
         summary_dim: FromParent[int],
         carry: FromParent[Mapping[str, tuple[int, int]]],
-        hidden: Annotated[int, Field(ge=1)],
+        recurrence: Recurrence,
         cell: Cell = "lstm",
-        layers: Annotated[int, Field(ge=1, le=64)] = 1,
-        init: Init = "bridge",
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         tied: bool = False,
         shared_dropout: bool = False,
         weight_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
@@ -67,17 +64,14 @@ class PlainRNN(RecurrentDecoder):
             embedding,
             summary_dim,
             carry,
-            hidden,
+            recurrence,
             cell,
-            layers,
-            init,
-            dropout,
             shared_dropout=shared_dropout,
             weight_dropout=weight_dropout,
             token_dropout=token_dropout,
         )
         self.cells = self.build_cells(embedding.dim)
-        self.build_out("hidden", hidden, tied=tied)
+        self.build_out("hidden", recurrence.hidden, tied=tied)
 
     def decode_token(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping

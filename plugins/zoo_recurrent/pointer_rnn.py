@@ -1,11 +1,10 @@
 """Recurrent decoder that generates tokens or copies them from the source."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
@@ -19,7 +18,7 @@ from zoo.plugin import (
     full_precision,
 )
 from zoo_recurrent.cells import Cell
-from zoo_recurrent.initial_state import Init
+from zoo_recurrent.recurrence import Recurrence
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
 
@@ -75,13 +74,11 @@ class PointerRNN(AttentionDecoder):
         summary_dim: FromParent[int],
         carry: FromParent[Mapping[str, tuple[int, int]]],
         attention: Blueprint[Attention],
-        hidden: Annotated[int, Field(ge=1)],
+        recurrence: Recurrence,
         cell: Cell = "lstm",
-        layers: Annotated[int, Field(ge=1, le=64)] = 1,
-        init: Init = "bridge",
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
-        super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
+        super().__init__(embedding, summary_dim, carry, recurrence, cell)
+        hidden = recurrence.hidden
         self.memory_dim = memory_dim
         self.attention = attention.build(query_dim=hidden, key_dim=memory_dim)
         self.context_dim = self.attention.output_dim

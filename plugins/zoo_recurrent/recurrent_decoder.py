@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State, WidthConflict
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.dropout_mask import apply_mask, shared_dropout
-from zoo_recurrent.initial_state import Init, InitialState
+from zoo_recurrent.initial_state import InitialState
+from zoo_recurrent.recurrence import Recurrence
 from zoo_recurrent.vocab_size import vocab_size
 
 TensorMapping = Mapping[str, Tensor]
@@ -35,11 +36,8 @@ class RecurrentDecoder(Decoder):
         embedding: Embedding,
         summary_dim: int,
         carry: Mapping[str, tuple[int, int]],
-        hidden: int,
+        recurrence: Recurrence,
         cell: Cell,
-        layers: int,
-        init: Init,
-        dropout: float,
         *,
         shared_dropout: bool = False,
         weight_dropout: float = 0.0,
@@ -48,9 +46,10 @@ class RecurrentDecoder(Decoder):
         super().__init__()
         self.embedding = embedding
         self.cell: Cell = cell
+        hidden, layers, init = recurrence.hidden, recurrence.layers, recurrence.init
         self.summary_dim, self.hidden, self.layers, self.init = summary_dim, hidden, layers, init
         self.initial = InitialState(init, cell, layers, hidden, summary_dim, carry)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(recurrence.dropout)
         self.shared_dropout = shared_dropout
         self.weight_dropout, self.token_dropout = weight_dropout, token_dropout
 

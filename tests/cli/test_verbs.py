@@ -1,6 +1,5 @@
 """Every command, in this process."""
 
-import inspect
 import io
 import json
 import re
@@ -13,6 +12,7 @@ import zoo
 from zoo.cli import output
 from zoo.cli.commands import COMMANDS
 from zoo.cli.main import app, main
+from zoo.interfaces.signature import parameter_names
 from zoo.registry.component_registry import default_registry
 from zoo.spec.document import read_file
 from zoo.spec.schema import spec_schema
@@ -125,7 +125,7 @@ def test_show_prints_a_component_or_a_spec():
 def test_show_prints_every_section_and_key_of_a_spec():
     assert "train          see 'zoo show train'" in run("show", "spec")
     train = run("show", "train")
-    for key in inspect.signature(Training).parameters:
+    for key in parameter_names(Training):
         assert f"\n    {key}: " in train, key
         assert f"\n{key} " in train, key
     assert "see 'zoo show train.batch'" in train

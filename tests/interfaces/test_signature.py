@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
@@ -6,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from zoo.interfaces.signature import REQUIRED, Slot, parameters
+from zoo.interfaces import Component
+from zoo.interfaces.signature import REQUIRED, Slot, constructor_arguments, parameters
 from zoo.plugin import Alignment, Attention, Blueprint, FromParent, Scorer
 from zoo.registry.component_registry import default_registry
 from zoo_bahdanau.additive import Additive
@@ -99,6 +101,65 @@ def test_an_inherited_constructor_is_used():
     assert [p.name for p in parameters(Child)] == ["query_dim", "key_dim", "hidden", "project"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    width: FromParent[int]
+    hidden: Annotated[int, Field(ge=1)]
+    layers: Annotated[int, Field(ge=1)] = 2
+
+
+class Grouped(Component):
+    name = "grouped"
+
+    def __init__(
+        self, *, align: Blueprint[Alignment] | None = None, size: Size, flag: bool
+    ) -> None:
+        self.size, self.flag = size, flag
+        self.hidden = size.hidden
+
+
+def test_the_fields_of_a_dataclass_are_parameters():
+    found = {p.name: p for p in parameters(Grouped)}
+    assert list(found) == ["align", "width", "hidden", "layers", "flag"]
+    assert found["width"].from_parent
+    assert found["hidden"].required
+    assert found["layers"].default == 2
+    assert found["hidden"].validate(0)
+
+
+def test_a_group_is_built_from_the_parameters_of_a_spec():
+    part = Blueprint.of(Grouped, hidden=3, flag=True).build(width=4)
+    assert part.size == Size(width=4, hidden=3, layers=2)
+    assert part.flag
+    assert part.extra_repr() == "hidden=3, flag=True"
+    assert Blueprint.of(Grouped, hidden=3, flag=True).resolve() == {
+        "align": None,
+        "hidden": 3,
+        "layers": 2,
+        "flag": True,
+    }
+
+
+def test_arguments_that_are_not_set_take_the_defaults_of_the_group():
+    values = {"width": 1, "hidden": 2, "flag": False}
+    arguments = constructor_arguments(Grouped, values)
+    assert arguments == {"size": Size(width=1, hidden=2), "flag": False}
+
+
+@dataclass
+class Nested:
+    size: Size
+
+
+@dataclass
+class Typed:
+    type: str
+
+
+def grouped_twice(self, *, size: Size, hidden: int) -> None: ...
+def nested(self, *, nested: Nested) -> None: ...
+def typed_field(self, *, typed: Typed) -> None: ...
+def default_group(self, *, size: Size = Size(width=1, hidden=1)) -> None: ...  # noqa: B008
 def positional(self, width: int) -> None: ...
 def collecting(self, **options: int) -> None: ...
 def gathering(self, *items: int) -> None: ...
@@ -118,6 +179,10 @@ def of_other_slots(self, *, parts: list[Blueprint[Scorer]]) -> None: ...
         (gathering, r"parameter 'items' must not be \*args or \*\*kwargs"),
         (untyped, "parameter 'width' has no type"),
         (typed_type, "parameter 'type'"),
+        (grouped_twice, "parameter 'hidden' is declared twice"),
+        (nested, "Nested: parameter 'size' is a group inside of a group"),
+        (typed_field, "Typed: parameter 'type'"),
+        (default_group, "parameter 'size' is a group, whose fields have the defaults"),
         (unresolved, "Invalid.__init__.*Nowhere"),
         (of_tensors, "parameter 'weights'"),
         (of_modules, "parameter 'inner'"),

@@ -45,13 +45,13 @@ INVALID = [
         "misspelt section",
         ("name: tiny", "name: tiny\nsampelr: greedy"),
         (3, 1, "sampelr"),
-        "unknown key 'sampelr'; did you mean 'sampler'? (available: zoo, name, model, ",
+        "unknown key 'sampelr'; did you mean 'sampler'? (available: zoo, name, description, ",
     ),
     (
         "unknown section",
         ("name: tiny", "name: tiny\nbudget: {steps: 3}"),
         (3, 1, "budget"),
-        "unknown key 'budget' (available: zoo, name, model, ",
+        "unknown key 'budget' (available: zoo, name, description, ",
     ),
     (
         "missing key",

@@ -11,7 +11,7 @@ from rich.text import Text
 from zoo.demo.glimpses import Digit
 from zoo.errors import MissingExtra
 from zoo.files import atomic_write
-from zoo.heatmap import new_figure, write_figure
+from zoo.plotting import new_figure, write_png
 
 _MARGIN = 2
 """Empty pixels at each edge, which are left out in the terminal."""
@@ -66,7 +66,7 @@ def save_glimpses(digits: Sequence[Digit], path: Path, *, title: str) -> None:
     for panel in axes:
         panel.set_axis_off()
     figure.suptitle(title, fontsize=10)
-    write_figure(figure, path)
+    write_png(figure, path)
 
 
 def _draw(digit: Digit, axes: Any) -> None:

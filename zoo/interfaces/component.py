@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from zoo.interfaces.signature import parameter_names
+
 
 class Component:
     """Base class of every kind. The constructor's signature is the component's schema.
@@ -30,8 +32,7 @@ class Component:
 
     def extra_repr(self) -> str:
         """Return the constructor parameters that are plain attributes, for the repr of a module."""
-        names = inspect.signature(type(self)).parameters
-        values = {name: getattr(self, name, None) for name in names}
+        values = {name: getattr(self, name, None) for name in parameter_names(type(self))}
         plain = (bool, int, float, str, tuple, list)
         return ", ".join(f"{k}={v!r}" for k, v in values.items() if isinstance(v, plain))
 

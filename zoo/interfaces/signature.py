@@ -2,12 +2,14 @@
 
 A parameter is plain (an int, a choice, a list; validated by pydantic), a slot (`Blueprint[Kind]`,
 another component), or from the parent (`FromParent[int]`, supplied by the parent that builds the
-component; a spec cannot set it).
+component; a spec cannot set it). A parameter whose type is a dataclass is a group: its fields are
+parameters of the component, and a spec sets them like the others.
 """
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import json
 import types
@@ -91,14 +93,23 @@ def _get_type_schema(annotation: Any) -> _TypeSchema:
 
 
 @dataclass(frozen=True)
+class ParameterGroup:
+    """A dataclass of parameters, and the name of the constructor's parameter that takes it."""
+
+    name: str
+    cls: type[Any]
+
+
+@dataclass(frozen=True)
 class Parameter:
-    """One parameter of a component's constructor."""
+    """One parameter of a component's constructor, or of a group of it."""
 
     name: str
     annotation: Any
     default: Any
     from_parent: bool
     slot: Slot | None
+    group: ParameterGroup | None = None
 
     @property
     def required(self) -> bool:
@@ -143,33 +154,88 @@ def parameters(cls: type[Any]) -> tuple[Parameter, ...]:
     return _parameters(cast(Any, cls))
 
 
+def constructor_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters as the constructor takes them: groups as dataclasses."""
+    arguments: dict[str, Any] = {}
+    groups: dict[ParameterGroup, dict[str, Any]] = {}
+    for parameter in parameters(cls):
+        given = {parameter.name: values[parameter.name]} if parameter.name in values else {}
+        if parameter.group:
+            groups.setdefault(parameter.group, {}).update(given)
+        else:
+            arguments |= given
+    return arguments | {group.name: group.cls(**given) for group, given in groups.items()}
+
+
+def parameter_names(cls: type[Any]) -> list[str]:
+    """Return the names of the parameters of a constructor, also of one that is not a schema."""
+    try:
+        return [parameter.name for parameter in parameters(cls)]
+    except TypeError:
+        return list(inspect.signature(cls).parameters)
+
+
 @cache
 def _parameters(cls: Any) -> tuple[Parameter, ...]:
     constructor = cls.__init__
     if constructor in (object.__init__, nn.Module.__init__):
         return ()
-    try:
-        hints = typing.get_type_hints(constructor, include_extras=True)
-    except Exception as error:
-        raise TypeError(
-            f"the type annotations of {cls.__name__}.__init__ cannot be resolved: {error}"
-        ) from None
-    found = []
-    for parameter in list(inspect.signature(constructor).parameters.values())[1:]:
-        problem = _check_parameter(parameter, hints)
+    found: dict[str, Parameter] = {}
+    label = f"{cls.__name__}.__init__"
+    hints = _type_hints(constructor, label)
+    for declared in list(inspect.signature(constructor).parameters.values())[1:]:
+        problem = _check_parameter(declared, hints)
         if problem:
-            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {problem}")
-        annotation = hints[parameter.name]
-        from_parent = any(
-            isinstance(item, _FromParent) for item in getattr(annotation, "__metadata__", ())
+            raise TypeError(f"{label}: parameter '{declared.name}' {problem}")
+        annotation = hints[declared.name]
+        added = (
+            _group_parameters(ParameterGroup(declared.name, annotation))
+            if _is_group(annotation)
+            else [_parameter(label, declared.name, annotation, declared.default)]
         )
-        slot = None if from_parent else _parse_slot(annotation)
-        result = Parameter(parameter.name, annotation, parameter.default, from_parent, slot)
-        problem = None if from_parent or slot else _check_serializable(result)
-        if problem:
-            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {problem}")
-        found.append(result)
-    return tuple(found)
+        for parameter in added:
+            if parameter.name in found:
+                raise TypeError(f"{label}: parameter '{parameter.name}' is declared twice")
+            found[parameter.name] = parameter
+    return tuple(found.values())
+
+
+def _is_group(annotation: Any) -> bool:
+    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
+
+
+def _group_parameters(group: ParameterGroup) -> list[Parameter]:
+    """Return the fields of a group as parameters."""
+    label, found = group.cls.__name__, []
+    hints = _type_hints(group.cls, label)
+    for field in dataclasses.fields(group.cls):
+        if _is_group(hints[field.name]):
+            raise TypeError(f"{label}: parameter '{field.name}' is a group inside of a group")
+        default = REQUIRED if field.default is dataclasses.MISSING else field.default
+        parameter = _parameter(label, field.name, hints[field.name], default)
+        found.append(replace(parameter, group=group))
+    return found
+
+
+def _type_hints(annotated: Any, label: str) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(annotated, include_extras=True)
+    except Exception as error:
+        raise TypeError(f"the type annotations of {label} cannot be resolved: {error}") from None
+
+
+def _parameter(label: str, name: str, annotation: Any, default: Any) -> Parameter:
+    from_parent = any(
+        isinstance(item, _FromParent) for item in getattr(annotation, "__metadata__", ())
+    )
+    slot = None if from_parent else _parse_slot(annotation)
+    parameter = Parameter(name, annotation, default, from_parent, slot)
+    problem = None if from_parent or slot else _check_serializable(parameter)
+    if name == "type":
+        problem = "cannot be named 'type', which is the key for the component's name in a spec"
+    if problem:
+        raise TypeError(f"{label}: parameter '{name}' {problem}")
+    return parameter
 
 
 def _check_serializable(parameter: Parameter) -> str | None:
@@ -197,8 +263,8 @@ def _check_parameter(parameter: inspect.Parameter, hints: dict[str, Any]) -> str
         return "must be keyword-only (put a bare * before it)"
     if parameter.name not in hints:
         return "has no type annotation"
-    if parameter.name == "type":
-        return "cannot be named 'type', which is the key for the component's name in a spec"
+    if _is_group(hints[parameter.name]) and parameter.default is not REQUIRED:
+        return "is a group, whose fields have the defaults; remove its own default"
     return None
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from zoo.errors import InvalidParameter, Place, Problem, SpecError, WidthConflict, ZooError
 from zoo.interfaces import Entry
-from zoo.interfaces.signature import Slot, parameters
+from zoo.interfaces.signature import Slot, constructor_arguments, parameters
 from zoo.registry.plugin_call import PluginCall, PluginExit
 
 C = TypeVar("C", covariant=True)
@@ -82,7 +82,8 @@ class Blueprint(Generic[C]):
         token = _build_stack.set((*parent_nodes, node))
         try:
             with PluginCall():
-                node.part = self.cls(**self.params, **node.from_parent)
+                values = {**self.params, **node.from_parent}
+                node.part = self.cls(**constructor_arguments(self.cls, values))
         except SpecError:
             raise
         except WidthConflict as conflict:

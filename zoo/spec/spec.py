@@ -26,6 +26,7 @@ from zoo.interfaces import (
     Sampler,
 )
 from zoo.interfaces.importer import Importer
+from zoo.interfaces.signature import constructor_arguments
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import Document, document_from_data, read_file
@@ -43,14 +44,23 @@ FORMAT = 1
 """The value of the key ``zoo``: the format of specs."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SpecHeading:
+    """Format, name and description of a spec."""
+
+    zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
+    name: Annotated[str, Field(pattern=FILE_NAME, max_length=MAX_NAME)]
+    description: str = ""
+
+
 class Sections:
     """A spec: a model, and how it is initialised, trained, evaluated and used.
 
     Args:
         zoo: version of the format.
         name: name of the model.
-        model: the model.
         description: a text for readers.
+        model: the model.
         init: initialiser of the weights; default: that of each component.
         sampler: how tokens are generated.
         filters: changes of the logits before sampling.
@@ -64,10 +74,8 @@ class Sections:
     def __init__(
         self,
         *,
-        zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)],
-        name: Annotated[str, Field(pattern=FILE_NAME, max_length=MAX_NAME)],
+        heading: SpecHeading,
         model: Blueprint[Model],
-        description: str = "",
         init: Blueprint[Initialiser] | None = None,
         sampler: Blueprint[Sampler] | None = None,
         filters: Sequence[Blueprint[Filter]] = (),
@@ -76,8 +84,8 @@ class Sections:
         preprocessing: Mapping[str, Blueprint[Preprocessor]] = MappingProxyType({}),
         train: Blueprint[Training] | None = None,
     ) -> None:
-        self.name = name
-        self.description = description
+        self.name = heading.name
+        self.description = heading.description
         self.model = model
         self.init = init
         self.sampler = sampler
@@ -111,14 +119,13 @@ class Spec:
 
     def model_only(self) -> Spec:
         """Return this spec with the section ``model`` only."""
-        return replace(
-            self, sections=Sections(zoo=FORMAT, name=self.name, model=self.sections.model)
-        )
+        heading = SpecHeading(zoo=FORMAT, name=self.name)
+        return replace(self, sections=Sections(heading=heading, model=self.sections.model))
 
     def without_training(self) -> Spec:
         """Return this spec without the section ``train``, which is not part of a saved model."""
         root = replace(self.root, params={**self.root.params, "train": None})
-        return Spec(Sections(**root.params), root)
+        return Spec(_sections(root), root)
 
     def providers(self) -> list[dict[str, Any]]:
         """Return name, version, plugin and distribution of each component."""
@@ -136,6 +143,10 @@ class Draft:
 
     spec: Spec | None
     problems: list[Problem]
+
+
+def _sections(root: Blueprint[Sections]) -> Sections:
+    return Sections(**constructor_arguments(Sections, root.params))
 
 
 def load_spec(
@@ -188,7 +199,7 @@ def draft_spec(
     reader = SpecReader(document, registry, owner=owner)
     root = reader.part(Sections, document.data)
     problems = sort_problems(reader.problems)
-    return Draft(Spec(Sections(**root.params), root) if root else None, problems)
+    return Draft(Spec(_sections(root), root) if root else None, problems)
 
 
 def sort_problems(problems: Sequence[Problem]) -> list[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -158,79 +159,103 @@ class Log:
         self.trackers = tuple(trackers)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """The data of a training, and how it is read."""
+
+    data: Blueprint[Dataset]
+    validation: Blueprint[Dataset] | None = None
+    test: Blueprint[Dataset] | None = None
+    batch: Blueprint[Batching] | None = None
+    bad_data: Literal["fail", "skip"] = "fail"
+    workers: Annotated[int, Field(ge=0, le=64)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimisation:
+    """How the weights are updated, and how often."""
+
+    optimiser: Blueprint[Optimiser]
+    schedule: Blueprint[Schedule] | None = None
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None
+    epochs: Positive | None = None
+    clip: Annotated[float, Field(gt=0)] | None = None
+    average: Blueprint[Averaging] | None = None
+
+    def __post_init__(self) -> None:
+        _require_one(steps=self.steps, epochs=self.epochs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computation:
+    """How an update is computed."""
+
+    accumulate: Positive = 1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    capture: Literal["auto", "off"] = "auto"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
 class Training:
     """How a model is trained by ``zoo train``.
 
     Args:
         data: the training data.
-        optimiser: the optimiser, with its learning rate.
         validation: data to evaluate on during the training.
         test: data that ``zoo eval`` uses by default.
         batch: the examples of one update of the weights; default: 32 items.
+        bad_data: what to do with examples that are not valid: ``fail``, or ``skip`` and count them.
+        workers: number of processes that read the data; default: chosen for the device.
+        optimiser: the optimiser, with its learning rate.
         schedule: how the learning rate changes; default: it is constant.
         steps: number of updates of the weights; or set ``epochs``.
         epochs: number of passes over the training data.
         clip: maximum norm of the gradient; larger gradients are scaled down.
+        average: averages of the weights of several steps.
         accumulate: number of parts that the batch of each device is divided into, to save memory.
         precision: dtype of the forward and backward pass; the weights are float32.
         compile: whether to compile the model with torch.compile.
         capture: ``auto`` captures the step as a CUDA graph for each shape of a batch, on one CUDA
             device without accumulation, and pads lengths to a multiple of 8; Python code of the
             model and module hooks then run only when a shape is captured. ``off`` does not.
-        average: averages of the weights of several steps.
+        seed: random seed of the weights, the order of the data and dropout.
         evaluate: evaluation on the validation data.
         checkpoints: when checkpoints are saved, and which are kept.
         log: what is recorded.
-        bad_data: what to do with examples that are not valid: ``fail``, or ``skip`` and count them.
-        workers: number of processes that read the data; default: chosen for the device.
-        seed: random seed of the weights, the order of the data and dropout.
     """
 
     def __init__(
         self,
         *,
-        data: Blueprint[Dataset],
-        optimiser: Blueprint[Optimiser],
-        validation: Blueprint[Dataset] | None = None,
-        test: Blueprint[Dataset] | None = None,
-        batch: Blueprint[Batching] | None = None,
-        schedule: Blueprint[Schedule] | None = None,
-        steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None,
-        epochs: Positive | None = None,
-        clip: Annotated[float, Field(gt=0)] | None = None,
-        accumulate: Positive = 1,
-        precision: Literal["float32", "bfloat16"] = "float32",
-        compile: bool = False,
-        capture: Literal["auto", "off"] = "auto",
-        average: Blueprint[Averaging] | None = None,
+        source: TrainingData,
+        optimisation: Optimisation,
+        computation: Computation,
         evaluate: Blueprint[Evaluation] | None = None,
         checkpoints: Blueprint[Checkpoints] | None = None,
         log: Blueprint[Log] | None = None,
-        bad_data: Literal["fail", "skip"] = "fail",
-        workers: Annotated[int, Field(ge=0, le=64)] | None = None,
-        seed: Annotated[int, Field(ge=0, lt=2**63)] = 0,
     ) -> None:
-        _require_one(steps=steps, epochs=epochs)
-        self.data = data
-        self.optimiser = optimiser
-        self.validation = validation
-        self.test = test
-        self.batch: Batching = batch.build() if batch else Batching(items=32)
-        self.schedule = schedule
-        self.steps = steps
-        self.epochs = epochs
-        self.clip = clip
-        self.accumulate = accumulate
-        self.precision = precision
-        self.compile = compile
-        self.capture = capture
+        self.data = source.data
+        self.validation = source.validation
+        self.test = source.test
+        self.batch: Batching = source.batch.build() if source.batch else Batching(items=32)
+        self.bad_data = source.bad_data
+        self.workers = source.workers
+        self.optimiser = optimisation.optimiser
+        self.schedule = optimisation.schedule
+        self.steps = optimisation.steps
+        self.epochs = optimisation.epochs
+        self.clip = optimisation.clip
+        average = optimisation.average
         self.average: Averaging | None = average.build() if average else None
+        self.accumulate = computation.accumulate
+        self.precision = computation.precision
+        self.compile = computation.compile
+        self.capture = computation.capture
+        self.seed = computation.seed
         self.evaluate: Evaluation = evaluate.build() if evaluate else Evaluation()
         self.checkpoints: Checkpoints = checkpoints.build() if checkpoints else Checkpoints()
         self.log: Log = log.build() if log else Log()
-        self.bad_data = bad_data
-        self.workers = workers
-        self.seed = seed
 
     def datasets(self) -> dict[str, Blueprint[Dataset]]:
         """Return the datasets by their keys: ``data``, ``validation``, ``test``."""

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from zoo.errors import MissingExtra
-from zoo.files import atomic_write
+from zoo.plotting import BLUE, GREY, ORANGE, new_figure, style_axes, write_png
 from zoo.training.run_log import read_log
 
 _PREFIX = "validation_"
-_BLUE, _ORANGE, _GREY = "#1f77b4", "#d95f02", "#666666"
 
 
 def plot_log(log: Path, target: Path, title: str) -> None:
     """Save a plot of the losses, the results on the validation data, and the learning rate.
 
     Raises:
-        MissingExtra: if matplotlib is not installed.
+        ZooError: if matplotlib is not installed, or the file cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("the plot", library="matplotlib", extra="train") from None
     entries = read_log(log)
     train = [entry for entry in entries if "loss" in entry]
     if not train:
@@ -33,11 +26,11 @@ def plot_log(log: Path, target: Path, title: str) -> None:
     metrics = [name for name in results if name != "loss"]
     rows = 2 + len(metrics)
     heights = [3, *([1.4] * len(metrics)), 1]
-    figure = Figure(figsize=(7, 1.3 * sum(heights)), layout="constrained")
+    figure = new_figure(7, 1.3 * sum(heights))
     axes: Sequence[Any] = figure.subplots(rows, 1, sharex=True, height_ratios=heights)
     steps = [entry["step"] for entry in train]
     losses = [entry["loss"] for entry in train]
-    axes[0].plot(steps, losses, color=_BLUE, label="training")
+    axes[0].plot(steps, losses, color=BLUE, label="training")
     if "loss" in results:
         _plot_results(axes[0], results["loss"], label="validation")
         axes[0].legend(frameon=False)
@@ -46,14 +39,12 @@ def plot_log(log: Path, target: Path, title: str) -> None:
     for axis, name in zip(axes[1:], metrics, strict=False):
         _plot_results(axis, results[name])
         _label(axis, name)
-    axes[-1].plot(steps, [entry["lr"] for entry in train], color=_GREY)
+    axes[-1].plot(steps, [entry["lr"] for entry in train], color=GREY)
     axes[-1].set_ylim(bottom=0)
     axes[-1].ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
     _label(axes[-1], "learning rate")
     axes[-1].set_xlabel("step")
-    # The model is more important than its plot.
-    with contextlib.suppress(OSError), atomic_write(target, follow_links=False) as temporary:
-        figure.savefig(temporary, dpi=150, format="png")
+    write_png(figure, target, follow_links=False)
 
 
 def _results(entries: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:
@@ -69,12 +60,9 @@ def _results(entries: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, flo
 def _plot_results(axis: Any, points: list[tuple[int, float]], label: str = "") -> None:
     steps, values = zip(*points, strict=True)
     marker = "o" if len(points) <= 50 else None
-    axis.plot(steps, values, color=_ORANGE, marker=marker, markersize=3, label=label)
+    axis.plot(steps, values, color=ORANGE, marker=marker, markersize=3, label=label)
 
 
 def _label(axis: Any, name: str) -> None:
     axis.set_ylabel(name)
-    axis.grid(True, color="#e6e6e6", linewidth=0.6)
-    axis.set_axisbelow(True)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
+    style_axes(axis)

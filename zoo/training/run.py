@@ -13,7 +13,7 @@ import yaml
 
 from zoo.artifact.hashing import check_hashes
 from zoo.artifact.loading import read_header
-from zoo.errors import ArtifactError, MissingExtra, ZooError
+from zoo.errors import ArtifactError, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Source
@@ -34,7 +34,7 @@ from zoo.training.resumption import (
     open_checkpoint,
 )
 from zoo.training.run_checkpoints import RunCheckpoints
-from zoo.training.run_files import DamagedFile, check_outputs
+from zoo.training.run_files import check_outputs
 from zoo.training.run_lock import lock_run
 from zoo.training.run_log import RunLog
 from zoo.training.setup import Request, Setup, build_setup, read_request
@@ -293,7 +293,7 @@ class Run:
         if self.processes.is_main:
             try:
                 plot_log(self.folder / LOG_FILE, self.folder / PLOT_FILE, self.request.spec.name)
-            except (MissingExtra, DamagedFile) as error:
+            except ZooError as error:  # the model is more important than its plot
                 self._message(f"no plot saved: {error}")
 
     def _message(self, text: str) -> None:

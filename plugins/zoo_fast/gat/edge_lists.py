@@ -32,7 +32,8 @@ class KeptEdges(Acceleration):
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         device = torch.empty(0).device
         attention = Blueprint.of(EdgeAttention, scorer=Blueprint.of(Gat))
-        encoder = GraphAttention(input_dim=4, layers=1, hidden=2, attention=attention).to(device)
+        blueprint = Blueprint.of(GraphAttention, layers=1, hidden=2, attention=attention)
+        encoder = blueprint.build(input_dim=4).to(device)
         for listed in ([[[0, 1], [2, 2], [-1, -1]]], [[[-1, -1]], [[1, 0]]]):
             mask = torch.ones(len(listed), 3, dtype=torch.bool, device=device)
             mask[-1, 2] = False

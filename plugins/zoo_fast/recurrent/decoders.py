@@ -62,14 +62,15 @@ class SequenceDecoding(Acceleration):
 
         device, generator = torch.empty(0).device, torch.Generator("cpu").manual_seed(0)
         for params in self.params:
-            parts: dict[str, Any] = {"embedding": Token(vocab=9, dim=3), "carry": {}}
+            given = {name: value for name, value in params.items() if name != "scorer"}
             if issubclass(self.serves, AttentionDecoder):
                 scorer = Blueprint.of(params.get("scorer", Additive))
                 align = Blueprint.of(Soft)
-                parts["attention"] = Blueprint.of(Attention, scorer=scorer, align=align)
-                parts["memory_dim"] = 6
-            given = {name: value for name, value in params.items() if name != "scorer"}
-            decoder = self.serves(summary_dim=5, hidden=6, **parts, **given).to(device, dtype)
+                given["attention"] = Blueprint.of(Attention, scorer=scorer, align=align)
+            decoder = Blueprint.of(self.serves, hidden=6, **given).build(
+                embedding=Token(vocab=9, dim=3), memory_dim=6, summary_dim=5, carry={}
+            )
+            decoder.to(device, dtype)
             for lengths, n in (((4, 1, 2, 0), 5), ((1,), 2)):
                 shape = (len(lengths), max(lengths))
                 states, summary, x = (

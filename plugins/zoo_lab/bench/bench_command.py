@@ -128,12 +128,9 @@ def _run_cases(
     save: Callable[[Sequence[BenchmarkResult]], None],
 ) -> None:
     """Measure the cases one after another, and append their results."""
-    import torch
-
     from zoo.cli.progress import task_progress
     from zoo_lab.bench.bench_table import summary
     from zoo_lab.bench.process import run_in_process
-    from zoo_lab.bench.running import run_benchmark
     from zoo_lab.bench.selection import sweep_cases
 
     if options.sweep and not max_seconds:
@@ -145,15 +142,7 @@ def _run_cases(
             if max_seconds:
                 measured = run_in_process(case, options, max_seconds=max_seconds)
             else:
-                measured = [
-                    run_benchmark(
-                        case,
-                        torch.device(options.device),
-                        repeats=options.repeats,
-                        peers=options.peers,
-                        progress=lambda running: save([running]),
-                    )
-                ]
+                measured = [options.measure(case, lambda running: save([running]))]
             results += measured
             save([])
             if shows_messages() and not shows_progress():

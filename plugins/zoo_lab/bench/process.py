@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from zoo_lab.bench.result import BenchmarkReport, BenchmarkResult
+from zoo_lab.bench.result import BenchmarkReport, BenchmarkResult, ResultCallback
 from zoo_lab.bench.selection import BenchmarkCase
+from zoo_lab.process_pool import ENDED, run_in_workers
 
 
 @dataclass(frozen=True)
@@ -32,25 +29,67 @@ class BenchOptions:
         given += [] if self.peers else ["--no-peers"]
         return [*given, "--sweep"] if self.sweep else given
 
+    def measure(self, case: BenchmarkCase, progress: ResultCallback) -> BenchmarkResult:
+        """Measure a benchmark in this process; `progress` gets the result after each step."""
+        import torch
+
+        from zoo_lab.bench.running import run_benchmark
+
+        device = torch.device(self.device)
+        return run_benchmark(
+            case, device, repeats=self.repeats, peers=self.peers, progress=progress
+        )
+
+
+@dataclass(frozen=True)
+class BenchTask:
+    """A benchmark to measure, and the files of its results and of what it prints."""
+
+    benchmark: str
+    overrides: tuple[str, ...]
+    options: BenchOptions
+    file: Path
+    output: Path
+
 
 def run_in_process(
     case: BenchmarkCase, options: BenchOptions, *, max_seconds: float
 ) -> list[BenchmarkResult]:
-    """Run ``zoo bench`` in a new process and return its results, several for a sweep.
+    """Measure a benchmark in a new process and return its results, several for a sweep.
 
     The process is ended after `max_seconds`; the results then have what was measured until then,
     and the last one the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "result.json"
-        overrides = [part for text in case.overrides for part in ("--set", text)]
-        arguments = [*options.arguments(), *overrides, "--limit", "0", "--json", str(file)]
-        command = [sys.executable, "-m", "zoo", "bench", case.entry.reference, *arguments]
-        problem = _run(command, max_seconds, Path(folder) / "output.txt")
+        file, output = Path(folder) / "result.json", Path(folder) / "output.txt"
+        task = BenchTask(case.entry.reference, tuple(case.overrides), options, file, output)
+        (outcome,) = run_in_workers([task], measure_task, 1, max_seconds=max_seconds)
         results = _read(file) or [_empty_result(case, options)]
+        problem = outcome.problem
+        if problem is not None and problem.startswith(ENDED):
+            problem += _last_line(output)
     if problem is not None and all(result.problem is None for result in results):
         results[-1].problem = problem
     return results
+
+
+def measure_task(task: BenchTask) -> None:
+    """Measure a benchmark in this process; the results are written after each step."""
+    import torch
+
+    from zoo_lab.bench.benchmark_report import ReportWriter
+    from zoo_lab.bench.selection import select_cases, sweep_cases
+
+    with task.output.open("w", encoding="utf-8") as output:
+        for stream in (1, 2):  # also what libraries print
+            os.dup2(output.fileno(), stream)
+    options, device = task.options, torch.device(task.options.device)
+    (case,) = select_cases([task.benchmark], device.type, task.overrides)
+    writer = ReportWriter(task.file, [], device)
+    results: list[BenchmarkResult] = []
+    for each in sweep_cases(case) if options.sweep else [case]:
+        results.append(options.measure(each, lambda running: writer.write([*results, running])))
+        writer.write(results)
 
 
 def _empty_result(case: BenchmarkCase, options: BenchOptions) -> BenchmarkResult:
@@ -64,31 +103,14 @@ def _empty_result(case: BenchmarkCase, options: BenchOptions) -> BenchmarkResult
     )
 
 
-def _run(command: list[str], max_seconds: float, output: Path) -> str | None:
-    """Run a command; return why it failed, or None."""
-    with output.open("w+", encoding="utf-8", errors="replace") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
-        try:
-            code = process.wait(timeout=max_seconds)
-        except subprocess.TimeoutExpired:
-            return f"stopped after {max_seconds:g} s"
-        finally:  # also after Ctrl-C
-            _end(process)
-        file.seek(0)
-        lines = [line.strip() for line in file if line.strip()]
-    if code == 0:
-        return None
-    return f"ended with exit code {code}{f': {lines[-1]}' if lines else ''}"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and those that it has started, such as compilers."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
+def _last_line(output: Path) -> str:
+    """Return the last line that a process has printed, as the end of a message."""
+    try:
+        text = output.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f": {lines[-1]}" if lines else ""
 
 
 def _read(file: Path) -> list[BenchmarkResult]:

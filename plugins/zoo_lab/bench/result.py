@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
@@ -141,6 +142,9 @@ class BenchmarkResult(BaseModel):
         if self.ours is None or measured is None:
             return None
         return measured.seconds / self.ours.seconds
+
+
+ResultCallback = Callable[[BenchmarkResult], None]
 
 
 class BenchmarkReport(BaseModel):

@@ -14,11 +14,17 @@ from zoo_lab.bench.benchmark import Benchmark
 from zoo_lab.bench.bound import bound_seconds
 from zoo_lab.bench.measuring import measure
 from zoo_lab.bench.memory import release_memory
-from zoo_lab.bench.result import NOT_INSTALLED, BenchmarkResult, Measurement, PeerResult, Targets
+from zoo_lab.bench.result import (
+    NOT_INSTALLED,
+    BenchmarkResult,
+    Measurement,
+    PeerResult,
+    ResultCallback,
+    Targets,
+)
 from zoo_lab.bench.selection import BenchmarkCase
 
 _SEED = 0
-ResultCallback = Callable[[BenchmarkResult], None]
 
 
 def run_benchmark(

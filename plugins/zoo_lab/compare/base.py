@@ -15,7 +15,7 @@ from zoo.spec.document import Document, read_file
 from zoo.spec.merging import merge, parse_override
 from zoo.spec.spec import load_document, load_spec
 from zoo_lab.reproduce.recipe_file import RecipeFile, fingerprint, read_recipe
-from zoo_lab.reproduce.recipe_schema import Figure, Recipe
+from zoo_lab.reproduce.recipe_schema import FORMAT, Figure, Recipe, RecipeHeading
 
 
 def read_base(
@@ -104,10 +104,12 @@ def _as_recipe(document: Document, source: str, registry: ComponentRegistry) -> 
     spec = load_spec(document, registry=registry)
     monitor = first_monitored(spec.resolve())
     recipe = Recipe(
-        zoo=1,
-        name=re.sub(r"[^a-z0-9.-]", "-", spec.name.lower()),
-        description=spec.sections.description,
-        paper="",
+        heading=RecipeHeading(
+            zoo=FORMAT,
+            name=re.sub(r"[^a-z0-9.-]", "-", spec.name.lower()),
+            description=spec.sections.description,
+            paper="",
+        ),
         figures=[
             Blueprint.of(Figure, value=f"validation/{monitor}", label=f"validation {monitor}")
         ],

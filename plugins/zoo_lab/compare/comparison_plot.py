@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from zoo.plotting import BLUE, GREY, ORANGE, new_figure, render_svg, style_axes
 from zoo_lab.compare.comparison_result import StudyResult, VariantResult
-from zoo_lab.plot.axis import Axis
-from zoo_lab.plot.svg import GRID, INK, MUTED, Svg
 
-_LABELS, _QUALITY, _BAR, _GAP = 190, 330, 120, 36
-_ROW, _HEADER, _TOP = 22, 30, 64
-_BLUE, _ORANGE, _GREY = "#1f77b4", "#d95f02", "#9aa5b1"
+_WIDTHS = (330, 120, 120, 120)
+_ROW = 0.26
+"""Height of a row in inches; the title of a group has a row too."""
+_BAR = "#9aa5b1"
 
 Measure = Callable[[VariantResult], float | None]
 _BARS: Sequence[tuple[str, Measure, Callable[[float], str]]] = (
@@ -22,84 +23,106 @@ _BARS: Sequence[tuple[str, Measure, Callable[[float], str]]] = (
 
 
 def plot_comparison(comparison: StudyResult) -> str:
-    """Return an SVG picture with a row for each variant, the base of each group first.
+    """Return the figure of `comparison_figure` as SVG."""
+    return render_svg(comparison_figure(comparison))
 
-    Small circles are the seeds, a large one with a bar their mean and standard deviation. It is a
+
+def comparison_figure(comparison: StudyResult) -> Any:
+    """Return a figure with a row for each variant, the base of each group first.
+
+    Small points are the seeds, a large one with a bar their mean and standard deviation. It is a
     ring if a limit stopped runs of the variant.
     """
-    rows = sum(len(group.rows) for group in comparison.groups)
-    height = _TOP + _HEADER * len(comparison.groups) + _ROW * rows + 16
-    width = _LABELS + _QUALITY + len(_BARS) * (_BAR + _GAP) + 60
-    svg = Svg(width, height, f"Comparison: {comparison.title}")
-    svg.text(8, 20, comparison.title, size=15)
-    scale = _quality_axis(comparison)
-    direction = "lower is better" if comparison.lower_is_better else "higher is better"
-    svg.text(_LABELS, 40, f"{comparison.quality} ({direction})", fill=MUTED)
-    for tick in scale.ticks:
-        x = scale.place(tick)
-        svg.line(x, _TOP - 4, x, height - 12, GRID)
-        svg.text(x, _TOP - 8, f"{tick:g}", size=10, fill=MUTED, anchor="middle")
-    for index, (name, _, _) in enumerate(_BARS):
-        svg.text(_bar_left(index), 40, name.format(comparison.speed), fill=MUTED)
-    y = float(_TOP)
+    rows = sum(1 + len(group.rows) for group in comparison.groups)
+    height = _ROW * rows + 1
+    figure = new_figure(11, height, layout=None)
+    axes: Sequence[Any] = figure.subplots(1, len(_WIDTHS), sharey=True, width_ratios=_WIDTHS)
+    figure.subplots_adjust(
+        left=0.19, right=0.98, bottom=0.1 / height, top=1 - 0.9 / height, wspace=0.25
+    )
+    figure.text(0.01, 1 - 0.3 / height, comparison.title, fontsize=13, parse_math=False)
+    _set_headers(axes, comparison)
+    labels: dict[int, str] = {}
+    row = 0
     for group in comparison.groups:
-        svg.text(8, y + 20, group.title or group.name, size=12, fill=MUTED)
-        y += _HEADER
-        for number, (label, name) in enumerate(group.rows.items()):
-            colour = _ORANGE if number == 0 else _BLUE
-            _draw_row(
-                svg, comparison, comparison.variants[name], label, y + _ROW / 2, scale, colour
-            )
-            y += _ROW
-    return svg.render()
+        title = group.title or group.name
+        axes[0].annotate(
+            title,
+            (0, row),
+            xycoords=("axes fraction", "data"),
+            xytext=(-140, 0),
+            textcoords="offset points",
+            color=GREY,
+            va="center",
+            annotation_clip=False,
+            parse_math=False,
+        )
+        for number, (label, name) in enumerate(group.rows.items(), 1):
+            variant, labels[row + number] = comparison.variants[name], label
+            _draw_quality(axes[0], variant, row + number, ORANGE if number == 1 else BLUE)
+            _draw_bars(axes[1:], comparison, variant, row + number)
+        row += 1 + len(group.rows)
+    axes[0].set_ylim(rows - 0.4, -0.6)
+    axes[0].set_yticks(list(labels), list(labels.values()), parse_math=False)
+    return figure
 
 
-def _quality_axis(comparison: StudyResult) -> Axis:
-    ends = []
-    for variant in comparison.variants.values():
-        if variant.quality is not None:
-            spread = variant.quality.spread or 0.0
-            ends += [*variant.quality.by_seed.values()]
-            ends += [variant.quality.mean - spread, variant.quality.mean + spread]
-    return Axis(ends, _LABELS, _LABELS + _QUALITY)
+def _set_headers(axes: Sequence[Any], comparison: StudyResult) -> None:
+    direction = "lower is better" if comparison.lower_is_better else "higher is better"
+    headers = [f"{comparison.quality} ({direction})"]
+    headers += [name.format(comparison.speed) for name, _, _ in _BARS]
+    style_axes(axes[0], grid="x")
+    axes[0].xaxis.tick_top()
+    for panel, header in zip(axes, headers, strict=True):
+        panel.set_title(header, loc="left", fontsize=9, color=GREY, parse_math=False)
+        panel.tick_params(length=0, labelsize=9)
+        for spine in panel.spines.values():
+            spine.set_visible(False)
+    for panel in axes[1:]:
+        panel.set_xticks([])
+        panel.set_xlim(0, 1.6)
+        panel.tick_params(labelleft=False)
 
 
-def _draw_row(
-    svg: Svg,
-    comparison: StudyResult,
-    variant: VariantResult,
-    label: str,
-    y: float,
-    scale: Axis,
-    colour: str,
-) -> None:
-    svg.text(_LABELS - 12, y + 4, label, anchor="end")
+def _is_shown(variant: VariantResult) -> bool:
+    return variant.quality is not None and math.isfinite(variant.quality.mean)
+
+
+def _draw_quality(axes: Any, variant: VariantResult, row: int, colour: str) -> None:
     quality = variant.quality
-    if quality is None or not math.isfinite(quality.mean):
+    if quality is None or not _is_shown(variant):
         state = "failed" if variant.errors else "not finite" if variant.seeds else "not run yet"
-        svg.text(_LABELS + 4, y + 4, state, size=11, fill=MUTED)
+        axes.text(0.01, row, state, transform=axes.get_yaxis_transform(), color=GREY, va="center")
         return
-    for value in quality.by_seed.values():
-        svg.circle(scale.place(value), y, 2.5, colour, opacity=0.4)
-    mean, spread = scale.place(quality.mean), quality.spread
-    if spread is not None:
-        ends = scale.place(quality.mean - spread), scale.place(quality.mean + spread)
-        svg.line(ends[0], y, ends[1], y, colour, width=2)
-    svg.circle(mean, y, 4.5, colour)
-    if variant.stopped:
-        svg.circle(mean, y, 2.5, "white")
-    for index, (_, measure, describe) in enumerate(_BARS):
+    seeds = list(quality.by_seed.values())
+    axes.plot(seeds, [row] * len(seeds), "o", markersize=4, color=colour, alpha=0.4, gid="seeds")
+    if quality.spread is not None:
+        ends = (quality.mean - quality.spread, quality.mean + quality.spread)
+        axes.plot(ends, (row, row), color=colour, linewidth=2, gid="spread")
+    inside = "white" if variant.stopped else colour
+    axes.plot(
+        [quality.mean],
+        [row],
+        "o",
+        markersize=7,
+        color=colour,
+        markerfacecolor=inside,
+        markeredgewidth=2,
+        gid="mean",
+    )
+
+
+def _draw_bars(
+    panels: Sequence[Any], comparison: StudyResult, variant: VariantResult, row: int
+) -> None:
+    """Draw speed, memory and parameters, relative to the largest values."""
+    for panel, (_, measure, describe) in zip(panels, _BARS, strict=True):
         values = [measure(other) for other in comparison.variants.values()]
         largest = max((value for value in values if value is not None), default=0)
-        found = measure(variant)
+        found = measure(variant) if _is_shown(variant) else None
         if found is not None and largest > 0:
-            length = _BAR * 0.6 * found / largest
-            svg.rectangle(_bar_left(index), y - 6, length, 12, _GREY)
-            svg.text(_bar_left(index) + length + 5, y + 4, describe(found), size=10, fill=INK)
-
-
-def _bar_left(index: int) -> float:
-    return _LABELS + _QUALITY + _GAP + index * (_BAR + _GAP)
+            panel.barh(row, found / largest, height=0.55, color=_BAR)
+            panel.text(found / largest + 0.04, row, describe(found), fontsize=8, va="center")
 
 
 def _short(value: float) -> str:

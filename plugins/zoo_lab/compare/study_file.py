@@ -16,9 +16,10 @@ from zoo.spec.document import read_file
 from zoo.spec.reader import SpecReader
 from zoo.spec.spec import load_spec
 from zoo_lab.compare.base import change_recipe, read_base
-from zoo_lab.compare.study_schema import Changes, Group, Study
+from zoo_lab.compare.study_schema import Changes, Group, Study, StudyHeading
 from zoo_lab.compare.swap import as_change, describe_value, find_path, is_current, short_names
 from zoo_lab.reproduce.recipe_file import RecipeFile
+from zoo_lab.reproduce.recipe_schema import FORMAT
 
 BASELINE = "baseline"
 
@@ -122,7 +123,8 @@ def make_study(
         else {names[path]: Group(swap={path: values}) for path, values in swaps}
     )
     base = read_base(source, settings=settings.overrides, registry=registry)
-    study = Study(zoo=1, name=base.name, base=source, groups={}, title=base.recipe.description)
+    heading = StudyHeading(zoo=FORMAT, name=base.name, title=base.recipe.description)
+    study = Study(heading=heading, base=source, groups={})
     study.groups = groups
     return _plan(study, settings, registry, lambda keys: Place(f"--swap {keys[-1]}"))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from zoo.errors import ZooError
 from zoo.registry.blueprint import Blueprint
-from zoo_lab.reproduce.recipe_schema import FORMAT, Name, Seed
+from zoo_lab.reproduce.recipe_schema import FileHeading, Seed
 
 Changes = dict[str, Any]
 """Values by their paths in the spec, such as ``decoder.attention.align``."""
@@ -47,16 +48,24 @@ class Group:
         self.left_out = left_out or {}
 
 
+@dataclass(frozen=True, kw_only=True)
+class StudyHeading(FileHeading):
+    """What a study compares."""
+
+    title: str = ""
+    description: str = ""
+
+
 class Study:
     """A comparison of variants of one spec, with one budget for each run.
 
     Args:
         zoo: version of the format.
         name: name of the study.
-        base: a recipe or a spec, by name or path.
-        groups: the variants, by the name of their group.
         title: the task in a few words.
         description: what is compared, for readers.
+        base: a recipe or a spec, by name or path.
+        groups: the variants, by the name of their group.
         set: values that replace those of the base's spec, by path; the same for all variants.
         evaluate: replaces keys of the recipe's ``evaluate``.
         figures: replaces the recipe's ``figures``; the first one is the quality.
@@ -68,12 +77,9 @@ class Study:
     def __init__(
         self,
         *,
-        zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)],
-        name: Name,
+        heading: StudyHeading,
         base: str,
         groups: Mapping[str, Blueprint[Group]],
-        title: str = "",
-        description: str = "",
         set: Changes | None = None,
         evaluate: dict[str, Any] | None = None,
         figures: list[dict[str, Any]] | None = None,
@@ -81,11 +87,11 @@ class Study:
         limit: Annotated[float, Field(gt=0)] | None = None,
         speed: str = "tokens",
     ) -> None:
-        self.name = name
+        self.name = heading.name
         self.base = base
         self.groups = {key: group.build() for key, group in groups.items()}
-        self.title = title or name
-        self.description = description
+        self.title = heading.title or heading.name
+        self.description = heading.description
         self.set = set or {}
         self.evaluate = evaluate
         self.figures = figures

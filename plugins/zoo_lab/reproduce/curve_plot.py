@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from zoo_lab.plot.axis import Axis
-from zoo_lab.plot.svg import GRID, INK, MUTED, Svg
+from zoo.plotting import new_figure, render_svg, style_axes
 from zoo_lab.reproduce.figures import format_target
 from zoo_lab.reproduce.result import FigureResult, Reproduction, convert_unit
 
 Points = Sequence[tuple[float, float]]
 
-_WIDTH, _HEIGHT = 680, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, _WIDTH - 24, 62, _HEIGHT - 46
 _COLOURS = ("#1f77b4", "#d95f02", "#1b9e77", "#7570b3", "#e7298a")
 _MARKED = 40
 """Curves of at most this many points show them."""
 _START = 0.2
 """Part of the steps whose values do not extend the vertical axis, to show later ones in detail."""
-_DASH = "6 4"
+_MARGIN = 0.05
+"""Free space below and above the values, as a part of their range."""
 
 
 def plot_curves(result: Reproduction) -> str | None:
-    """Return an SVG picture with a curve for each of the first five seeds.
+    """Return the figure of `curve_figure` as SVG, or None if there is none."""
+    figure = curve_figure(result)
+    return None if figure is None else render_svg(figure)
+
+
+def curve_figure(result: Reproduction) -> Any:
+    """Return a figure with a curve for each of the first five seeds.
 
     The values are those of the first figure that is not reached, on the validation data, or the
     loss if the training does not compute its metric. The target is a dashed line, except for
@@ -64,30 +69,36 @@ def _describe(key: str, unit: str) -> str:
     return f"{name} on the validation data{', %' if unit else ''}"
 
 
-def _plot(title: str, curves: Mapping[int, Points], figure: FigureResult | None) -> str:
+def _plot(title: str, curves: Mapping[int, Points], figure: FigureResult | None) -> Any:
     target = _target(figure) if figure else None
-    x = Axis([0, *(step for points in curves.values() for step, _ in points)], _LEFT, _RIGHT)
-    y = Axis(_range(curves, target), _BOTTOM, _TOP)
-    svg = Svg(_WIDTH, _HEIGHT, title)
-    svg.text(12, 22, title, size=13)
-    for tick in y.ticks:
-        svg.line(_LEFT, y.place(tick), _RIGHT, y.place(tick), GRID)
-        svg.text(_LEFT - 8, y.place(tick) + 4, f"{tick:g}", size=11, fill=MUTED, anchor="end")
-    for tick in x.ticks:
-        svg.line(x.place(tick), _BOTTOM, x.place(tick), _BOTTOM + 4, MUTED)
-        svg.text(x.place(tick), _BOTTOM + 17, f"{tick:,g}", size=11, fill=MUTED, anchor="middle")
-    svg.text((_LEFT + _RIGHT) / 2, _HEIGHT - 10, "step", size=11, fill=MUTED, anchor="middle")
-    if target is not None:
-        svg.line(_LEFT, y.place(target), _RIGHT, y.place(target), INK, width=1.2, dash=_DASH)
-    svg.clip(_LEFT, _TOP - 1, _RIGHT - _LEFT, _BOTTOM - _TOP + 2)
-    for points, colour in zip(curves.values(), _COLOURS, strict=False):
-        places = [(x.place(step), y.place(value)) for step, value in points]
-        svg.polyline(places, colour)
-        for place in places if len(places) <= _MARKED else ():
-            if _TOP <= place[1] <= _BOTTOM:
-                svg.circle(*place, 2.2, colour)
-    _draw_legend(svg, curves, figure)
-    return svg.render()
+    picture = new_figure(8.6, 3.4, layout=None)
+    axes = picture.subplots()
+    picture.subplots_adjust(left=0.08, right=0.98, top=0.82, bottom=0.14)
+    for (seed, points), colour in zip(curves.items(), _COLOURS, strict=False):
+        steps, values = zip(*points, strict=True) if points else ((), ())
+        marker = "o" if len(points) <= _MARKED else None
+        axes.plot(steps, values, color=colour, marker=marker, markersize=3, label=f"seed {seed}")
+    if figure and target is not None:
+        label = f"target, {figure.label}: {format_target(figure)}"
+        axes.axhline(target, color="#222222", linewidth=1, linestyle="--", label=label)
+    shown = _range(curves, target)
+    margin = _MARGIN * ((max(shown) - min(shown)) or 1)
+    axes.set_ylim(min(shown) - margin, max(shown) + margin)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("step")
+    axes.xaxis.set_major_formatter("{x:,g}")
+    style_axes(axes)
+    picture.text(0.02, 0.93, title, fontsize=11, parse_math=False)
+    picture.legend(
+        loc="upper left",
+        bbox_to_anchor=(0.01, 0.92),
+        ncols=len(curves) + 1,
+        frameon=False,
+        fontsize=8,
+        handlelength=1.4,
+        columnspacing=1,
+    )
+    return picture
 
 
 def _target(figure: FigureResult) -> float | None:
@@ -101,15 +112,3 @@ def _range(curves: Mapping[int, Points], target: float | None) -> list[float]:
     later = [value for step, value in points if step >= start]
     values = later if len(set(later)) > 1 else [value for _, value in points]
     return values if target is None else [*values, target]
-
-
-def _draw_legend(svg: Svg, curves: Mapping[int, Points], figure: FigureResult | None) -> None:
-    svg.text(12, 44, "seed", size=11, fill=MUTED)
-    left = 44.0
-    for seed, colour in zip(curves, _COLOURS, strict=False):
-        svg.line(left, 40, left + 16, 40, colour, width=2)
-        svg.text(left + 21, 44, str(seed), size=11)
-        left += 44
-    if figure:
-        svg.line(left + 8, 40, left + 26, 40, INK, width=1.2, dash=_DASH)
-        svg.text(left + 31, 44, f"target, {figure.label}: {format_target(figure)}", size=11)

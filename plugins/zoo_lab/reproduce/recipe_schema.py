@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -135,6 +136,22 @@ def _check_names(parameter: str, names: Iterable[str]) -> None:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileHeading:
+    """Format and name of a recipe or study."""
+
+    zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
+    name: Name
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeHeading(FileHeading):
+    """What a recipe reproduces."""
+
+    description: str
+    paper: str
+
+
 class Recipe:
     """How a published result is reproduced.
 
@@ -156,10 +173,7 @@ class Recipe:
     def __init__(
         self,
         *,
-        zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)],
-        name: Name,
-        description: str,
-        paper: str,
+        heading: RecipeHeading,
         figures: Sequence[Blueprint[Figure]],
         data: list[str] | None = None,
         spec: dict[str, Any] | None = None,
@@ -175,9 +189,9 @@ class Recipe:
             raise ZooError("'evaluate' and 'tokenizers' need 'spec'")
         _check_names("data", data or ())
         _check_names("tokenizers", tokenizers)
-        self.name = name
-        self.description = description
-        self.paper = paper
+        self.name = heading.name
+        self.description = heading.description
+        self.paper = heading.paper
         self.figures = [figure.build() for figure in figures]
         self.data = data or []
         self.tokenizers = {key: item.build() for key, item in tokenizers.items()}

@@ -10,6 +10,7 @@ from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot
 from zoo_recurrent.attentive_rnn import AttentiveRNN
+from zoo_recurrent.recurrence import Recurrence
 from zoo_tokens.token import Token
 
 CELLS = ["rnn", "lstm", "gru", "gru-cho"]
@@ -32,10 +33,9 @@ def build(
         attention=Blueprint.of(
             Attention, scorer=Blueprint.of(Additive, hidden=3), align=Blueprint.of(Soft)
         ),
-        hidden=4,
+        recurrence=Recurrence(hidden=4, layers=layers),
         readout=readout,
         cell=cell,
-        layers=layers,
         tied=tied,
     )
 
@@ -47,10 +47,9 @@ def test_two_steps_of_known_weights():
         summary_dim=1,
         carry={},
         attention=Blueprint.of(Attention, scorer=Blueprint.of(Dot), align=Blueprint.of(Soft)),
-        hidden=1,
+        recurrence=Recurrence(hidden=1, init="zeros"),
         readout=1,
         cell="rnn",
-        init="zeros",
     ).double()
     decoder.load_state_dict(
         {

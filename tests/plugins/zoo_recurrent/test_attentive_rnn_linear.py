@@ -48,17 +48,10 @@ class KerasDecoder(nn.Module):
 
 def build(cls, **params):
     scorer = Blueprint.of(Additive, project=False)
-    return cls(
-        embedding=Token(vocab=V, dim=E),
-        memory_dim=H,
-        summary_dim=H,
-        carry={},
-        attention=Blueprint.of(Attention, scorer=scorer, align=Blueprint.of(Soft)),
-        hidden=H,
-        cell="gru",
-        init="zeros",
-        **params,
-    ).double()
+    attention = Blueprint.of(Attention, scorer=scorer, align=Blueprint.of(Soft))
+    blueprint = Blueprint.of(cls, attention=attention, hidden=H, cell="gru", init="zeros", **params)
+    token = Token(vocab=V, dim=E)
+    return blueprint.build(embedding=token, memory_dim=H, summary_dim=H, carry={}).double()
 
 
 @pytest.mark.parametrize("cls", [AttentiveRNN, LuongRNN])

@@ -9,6 +9,7 @@ from zoo_alignment.soft import Soft
 from zoo_luong.dot import Dot
 from zoo_luong.general import General
 from zoo_recurrent.luong_rnn import LuongRNN
+from zoo_recurrent.recurrence import Recurrence
 from zoo_tokens.token import Token
 
 CELLS = ["rnn", "lstm", "gru", "gru-cho"]
@@ -29,10 +30,8 @@ def build(
         summary_dim=5,
         carry={"h": (layers, 4), "c": (layers, 4)},
         attention=Blueprint.of(Attention, scorer=Blueprint.of(General), align=Blueprint.of(Soft)),
-        hidden=4,
+        recurrence=Recurrence(hidden=4, layers=layers, init=init),
         cell=cell,
-        layers=layers,
-        init=init,
         input_feeding=input_feeding,
     )
 
@@ -45,9 +44,8 @@ def test_two_steps_of_known_weights(input_feeding):
         summary_dim=1,
         carry={},
         attention=Blueprint.of(Attention, scorer=Blueprint.of(Dot), align=Blueprint.of(Soft)),
-        hidden=1,
+        recurrence=Recurrence(hidden=1, init="zeros"),
         cell="rnn",
-        init="zeros",
         input_feeding=input_feeding,
     ).double()
     # The input of the cell is [y; h̃], or y without input feeding.

@@ -8,6 +8,7 @@ from torch import nn
 from zoo import ZooError
 from zoo.plugin import Memory
 from zoo_recurrent.plain_rnn import PlainRNN
+from zoo_recurrent.recurrence import Recurrence
 from zoo_tokens.token import Token
 
 CELLS = ["rnn", "lstm", "gru", "gru-cho"]
@@ -19,16 +20,18 @@ def build(cell: str = "lstm", layers: int = 1, init: str = "bridge") -> PlainRNN
         embedding=Token(vocab=7, dim=3),
         summary_dim=5,
         carry={"h": (layers, 4), "c": (layers, 4)},
-        hidden=4,
+        recurrence=Recurrence(hidden=4, layers=layers, init=init),
         cell=cell,
-        layers=layers,
-        init=init,
     )
 
 
 def test_two_steps_of_known_weights():
     decoder = PlainRNN(
-        embedding=Token(vocab=3, dim=1), summary_dim=1, carry={}, hidden=1, cell="rnn"
+        embedding=Token(vocab=3, dim=1),
+        summary_dim=1,
+        carry={},
+        recurrence=Recurrence(hidden=1),
+        cell="rnn",
     ).double()
     decoder.load_state_dict(
         {
@@ -136,9 +139,21 @@ def test_parameter_names():
 
 def test_tied_logits_are_inner_products_with_the_embedding():
     token = Token(vocab=7, dim=4)
-    decoder = PlainRNN(embedding=token, summary_dim=0, carry={}, hidden=4, init="zeros", tied=True)
+    decoder = PlainRNN(
+        embedding=token,
+        summary_dim=0,
+        carry={},
+        recurrence=Recurrence(hidden=4, init="zeros"),
+        tied=True,
+    )
     assert not any(name.startswith("out.") for name in decoder.state_dict())
     features = torch.randn(2, 3, 4)
     torch.testing.assert_close(decoder.logits(features, {}), features @ token.table.weight.T)
     with pytest.raises(ZooError, match="hidden is 5, dim is 4"):
-        PlainRNN(embedding=token, summary_dim=0, carry={}, hidden=5, init="zeros", tied=True)
+        PlainRNN(
+            embedding=token,
+            summary_dim=0,
+            carry={},
+            recurrence=Recurrence(hidden=5, init="zeros"),
+            tied=True,
+        )

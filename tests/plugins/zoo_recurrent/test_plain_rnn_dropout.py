@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.plugin import Memory
+from zoo.plugin import Blueprint, Memory
 from zoo_recurrent.plain_rnn import PlainRNN
 from zoo_tokens.token import Token
 
@@ -18,15 +18,8 @@ ALL = {"dropout": 0.5, "shared_dropout": True, "weight_dropout": 0.5, "token_dro
 
 def build(**params) -> PlainRNN:
     torch.manual_seed(0)
-    return PlainRNN(
-        embedding=Token(vocab=7, dim=16),
-        summary_dim=0,
-        carry={},
-        hidden=16,
-        layers=2,
-        init="zeros",
-        **params,
-    )
+    blueprint = Blueprint.of(PlainRNN, hidden=16, layers=2, init="zeros", **params)
+    return blueprint.build(embedding=Token(vocab=7, dim=16), summary_dim=0, carry={})
 
 
 def run(decoder: PlainRNN, seed: int = 1) -> Tensor:

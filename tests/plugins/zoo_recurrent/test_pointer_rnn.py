@@ -9,6 +9,7 @@ from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
 from zoo_luong.general import General
 from zoo_recurrent.pointer_rnn import PointerRNN
+from zoo_recurrent.recurrence import Recurrence
 from zoo_sampling.beam import Beam
 from zoo_sampling.greedy import Greedy
 from zoo_tokens.token import Token
@@ -28,10 +29,8 @@ def build(cell: str = "lstm", layers: int = 1, heads: int = 1) -> PointerRNN:
         attention=Blueprint.of(
             Attention, scorer=Blueprint.of(General), align=Blueprint.of(Soft), heads=heads
         ),
-        hidden=4,
+        recurrence=Recurrence(hidden=4, layers=layers, init="zeros"),
         cell=cell,
-        layers=layers,
-        init="zeros",
     ).double()
 
 

@@ -20,10 +20,10 @@ def build(cls, **params):
     torch.manual_seed(0)
     if cls is not PlainRNN:
         attention = Blueprint.of(Attention, scorer=Blueprint.of(General), align=Blueprint.of(Soft))
-        params |= {"attention": attention, "memory_dim": 4}
-    return cls(
-        embedding=Token(vocab=7, dim=3), summary_dim=5, carry={}, hidden=4, **params
-    ).double()
+        params["attention"] = attention
+    token = Token(vocab=7, dim=3)
+    blueprint = Blueprint.of(cls, hidden=4, **params)
+    return blueprint.build(embedding=token, memory_dim=4, summary_dim=5, carry={}).double()
 
 
 @DECODERS

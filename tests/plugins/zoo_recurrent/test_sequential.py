@@ -17,6 +17,7 @@ from zoo_location.location import Location
 from zoo_location.location_window import LocationWindow
 from zoo_recurrent.attentive_rnn import AttentiveRNN
 from zoo_recurrent.luong_rnn import LuongRNN
+from zoo_recurrent.recurrence import Recurrence
 from zoo_tokens.token import Token
 
 SCORERS = {
@@ -57,7 +58,7 @@ def build(cls, scorer, align, heads=1, merge="concat"):
         summary_dim=5,
         carry={},
         attention=attention,
-        hidden=4,
+        recurrence=Recurrence(hidden=4),
     )
     return decoder.double().eval()
 

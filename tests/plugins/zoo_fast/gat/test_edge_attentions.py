@@ -271,7 +271,9 @@ def test_encoders_are_equivariant_and_ignore_padding(scorer):
     """The laws of encoders, which run in float64, in float32 and so in the kernels."""
     torch.manual_seed(0)
     blueprint = Blueprint.of(EdgeAttention, scorer=Blueprint.of(scorer))
-    encoder = GraphAttention(input_dim=4, layers=2, hidden=3, attention=blueprint)
+    encoder = Blueprint.of(GraphAttention, layers=2, hidden=3, attention=blueprint).build(
+        input_dim=4
+    )
     encoder = zoo.accelerate(encoder.to(DEVICE))
     inputs, mask, edges = make_inputs("padded-batch")
     assert reason_for_reference(encoder.layers[0], inputs) is None
@@ -290,11 +292,9 @@ def test_encoders_are_equivariant_and_ignore_padding(scorer):
 
 
 def test_an_encoder_with_a_used_cache_can_be_copied_and_pickled():
-    encoder = GraphAttention(
-        input_dim=4,
-        layers=1,
-        hidden=3,
-        attention=Blueprint.of(EdgeAttention, scorer=Blueprint.of(Gat)),
+    blueprint = Blueprint.of(EdgeAttention, scorer=Blueprint.of(Gat))
+    encoder = Blueprint.of(GraphAttention, layers=1, hidden=3, attention=blueprint).build(
+        input_dim=4
     )
     encoder = zoo.accelerate(encoder.to(DEVICE))
     inputs, mask, edges = make_inputs("padded-batch")

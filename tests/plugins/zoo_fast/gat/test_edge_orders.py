@@ -20,9 +20,9 @@ def test_the_index_is_kept_for_the_same_edges_only():
     edges = torch.tensor([[[0, 1], [2, 0]]])
 
     def index(edges, self_loops=True):
-        encoder = GraphAttention(
-            input_dim=2, layers=1, hidden=2, attention=attention, self_loops=self_loops
-        )
+        encoder = Blueprint.of(
+            GraphAttention, layers=1, hidden=2, attention=attention, self_loops=self_loops
+        ).build(input_dim=2)
         return kept.build_edges(encoder, edges, mask).index
 
     first = index(edges)

@@ -35,20 +35,16 @@ def exact_kernels(monkeypatch):
 
 def build(kind=AttentiveRNN, scorer=Additive, hidden=6, **params):
     torch.manual_seed(0)
-    common = {
-        "embedding": Token(vocab=9, dim=3),
-        "summary_dim": 5,
-        "carry": {},
-        "hidden": hidden,
-        **params,
-    }
+    token = Token(vocab=9, dim=3)
     if kind is not PlainRNN:
         widths = {"hidden": 7} if scorer in (Additive, Concat, NormalisedAdditive) else {}
-        common["memory_dim"] = hidden
-        common["attention"] = Blueprint.of(
+        params["attention"] = Blueprint.of(
             Attention, scorer=Blueprint.of(scorer, **widths), align=Blueprint.of(Soft)
         )
-    return zoo.accelerate(kind(**common).to(DEVICE))
+    decoder = Blueprint.of(kind, hidden=hidden, **params).build(
+        embedding=token, memory_dim=hidden, summary_dim=5, carry={}
+    )
+    return zoo.accelerate(decoder.to(DEVICE))
 
 
 def make_memory(lengths=(4, 1, 2, 0), S=4, D=6) -> Memory:

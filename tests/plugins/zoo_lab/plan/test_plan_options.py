@@ -52,7 +52,16 @@ def test_invalid_batches(text):
 def _training(accumulate=1, **batching):
     unused = Blueprint(object, {})
     batch = Blueprint(Batching, batching)
-    return Training(data=unused, optimiser=unused, steps=1, batch=batch, accumulate=accumulate)
+    return Blueprint(
+        Training,
+        {
+            "data": unused,
+            "optimiser": unused,
+            "steps": 1,
+            "batch": batch,
+            "accumulate": accumulate,
+        },
+    ).build()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from recipe_kit import make_reproduction
 
-from zoo_lab.reproduce.curve_plot import plot_curves
+from zoo_lab.reproduce.curve_plot import curve_figure, plot_curves
 from zoo_lab.reproduce.recipe_schema import Figure
 
 CURVE = [
@@ -21,66 +21,54 @@ def _figure(**changes):
     return Figure(**keys | changes)
 
 
-def _plot(*figures, seeds=1, curve=CURVE, test=0.7):
+def _reproduction(*figures, seeds=1, curve=CURVE, test=0.7):
     values = [{figure.value: test for figure in figures}] * seeds
-    return plot_curves(make_reproduction(figures, values, curve=curve))
+    return make_reproduction(figures, values, curve=curve)
 
 
-def _elements(picture, tag):
-    return [element for element in ElementTree.fromstring(picture).iter() if tag in element.tag]
+def _plot(*figures, **changes):
+    return curve_figure(_reproduction(*figures, **changes))
 
 
 def _texts(picture):
-    return [element.text for element in _elements(picture, "text")]
+    """Return the title and the labels of the legend."""
+    (legend,) = picture.legends
+    return [text.get_text() for text in (*picture.texts, *legend.get_texts())]
 
 
-def _heights(picture):
-    """Return the positions of the points of the first curve, and of the ticks by their value."""
-    points = _elements(picture, "polyline")[0].get("points").split()
-    ticks = {
-        float(element.text): float(element.get("y")) - 4
-        for element in _elements(picture, "text")
-        if element.get("text-anchor") == "end"
-    }
-    return [float(point.split(",")[1]) for point in points], ticks
+def _curves(picture):
+    """Return the values of each curve, and of the target as the last one, if there is one."""
+    (axes,) = picture.axes
+    return [list(line.get_ydata()) for line in axes.lines]
 
 
 def test_values_and_target_are_on_one_axis():
     picture = _plot(_figure())
-    heights, ticks = _heights(picture)
-    assert min(ticks) == 60  # the first value, 10 %, is in the first fifth of the steps
-    assert max(ticks) == 90
-    assert heights[1:] == pytest.approx([ticks[60], ticks[80]])
-    assert heights[0] > ticks[60]
-    (target,) = (
-        e
-        for e in _elements(picture, "line")
-        if e.get("x1") == "56.0" and "6 4" in e.attrib.values()
-    )
-    assert float(target.get("y1")) == pytest.approx(ticks[90])
-    assert "letters: accuracy on the validation data, %" in _texts(picture)
-    assert TARGET in _texts(picture)
+    values, target = _curves(picture)
+    low, high = picture.axes[0].get_ylim()
+    assert values == pytest.approx([10, 60, 80])
+    assert target == [90, 90]
+    assert 10 < low < 60  # the first value is in the first fifth of the steps
+    assert high > 90
+    assert _texts(picture) == ["letters: accuracy on the validation data, %", "seed 1", TARGET]
 
 
 def test_errors_are_shown_as_such():
     picture = _plot(_figure(unit="% error", at_least=None, at_most=15, label="error"))
-    heights, ticks = _heights(picture)
-    assert heights[1:] == pytest.approx([ticks[40], ticks[20]])
+    assert _curves(picture)[0] == pytest.approx([90, 40, 20])
     assert "letters: error (1 − accuracy) on the validation data, %" in _texts(picture)
 
 
 def test_a_figure_of_other_data_has_no_target():
-    texts = _texts(_plot(_figure(value="test-length-60/accuracy")))
-    assert "letters: accuracy on the validation data, %" in texts
-    assert not any(text.startswith("target") for text in texts if text)
+    picture = _plot(_figure(value="test-length-60/accuracy"))
+    assert _texts(picture) == ["letters: accuracy on the validation data, %", "seed 1"]
+    assert len(_curves(picture)) == 1
 
 
 def test_a_metric_that_training_does_not_compute_is_replaced_by_the_loss():
     picture = _plot(_figure(value="test/bound", unit="", at_least=100))
-    heights, ticks = _heights(picture)
-    assert heights[-1] == pytest.approx(ticks[1.6])
-    assert "letters: loss on the validation data" in _texts(picture)
-    assert not any("target" in text for text in _texts(picture))
+    assert _curves(picture) == [[0.2, 1.2, 1.6]]
+    assert _texts(picture) == ["letters: loss on the validation data", "seed 1"]
 
 
 def test_the_first_missed_figure_with_values_is_shown():
@@ -90,23 +78,34 @@ def test_the_first_missed_figure_with_values_is_shown():
 
 def test_at_most_five_seeds_are_shown():
     picture = _plot(_figure(), seeds=7)
-    assert len(_elements(picture, "polyline")) == 5
+    assert len(_curves(picture)) == 5 + 1
     assert "letters: accuracy on the validation data, %; 5 of 7 seeds" in _texts(picture)
 
 
 def test_equal_values_are_on_the_axis_with_the_first_ones():
     curve = [{"step": 100, "validation_accuracy": 0.5}]
     curve += [{"step": step, "validation_accuracy": 1.0} for step in (600, 1000)]
-    heights, ticks = _heights(_plot(_figure(value="test-length-60/accuracy"), curve=curve))
-    assert heights == pytest.approx([ticks[50], ticks[100], ticks[100]])
+    picture = _plot(_figure(value="test-length-60/accuracy"), curve=curve)
+    assert _curves(picture) == [[50, 100, 100]]
+    low, high = picture.axes[0].get_ylim()
+    assert low < 50
+    assert high > 100
 
 
 def test_values_that_are_not_finite_are_left_out():
     curve = [*CURVE, {"step": 1100, "validation_accuracy": math.nan}]
-    assert len(_heights(_plot(_figure(), curve=curve))[0]) == 3
+    assert len(_curves(_plot(_figure(), curve=curve))[0]) == 3
+
+
+def test_the_picture_is_the_same_in_every_call():
+    picture = plot_curves(_reproduction(_figure()))
+    assert picture == plot_curves(_reproduction(_figure()))
+    texts = [element.text for element in ElementTree.fromstring(picture).iter()]
+    assert TARGET in texts
 
 
 def test_there_is_no_plot_without_missed_targets_or_values():
     assert _plot(_figure(), test=0.95) is None
     assert _plot(_figure(at_least=None)) is None
     assert _plot(_figure(), curve=[{"step": 50, "loss": 1.0}]) is None
+    assert plot_curves(_reproduction(_figure(), test=0.95)) is None

@@ -1,0 +1,57 @@
+"""Pictures with matplotlib: new figures, axes without frames, PNG and SVG files."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+from zoo.errors import MissingExtra, ZooError
+from zoo.files import atomic_write, os_error_message
+
+BLUE, ORANGE, GREY = "#1f77b4", "#d95f02", "#666666"
+_GRID = "#e6e6e6"
+# Text as text, and identifiers that do not depend on the process.
+_SVG_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "zoo", "font.family": "sans-serif"}
+
+
+def new_figure(width: float, height: float, *, layout: str | None = "constrained") -> Any:
+    """Return an empty figure of matplotlib; sizes in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("saving a picture", library="matplotlib", extra="view") from None
+    return Figure(figsize=(width, height), dpi=160, layout=layout)
+
+
+def style_axes(axes: Any, *, grid: str = "both") -> None:
+    """Show a grid behind the values, and no frame above and to the right."""
+    axes.grid(True, axis=grid, color=_GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def write_png(figure: Any, path: Path, *, follow_links: bool = True) -> None:
+    """Write a figure as a PNG file, atomically; see `atomic_write`."""
+    try:
+        with atomic_write(path, follow_links=follow_links) as temp_path, warnings.catch_warnings():
+            # Characters that the font does not have are drawn as boxes.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            figure.savefig(temp_path, format="png")
+    except OSError as error:
+        raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None
+
+
+def render_svg(figure: Any) -> str:
+    """Return a figure as SVG, the same text for the same figure."""
+    from matplotlib import rc_context
+
+    file = io.StringIO()
+    with rc_context(_SVG_STYLE):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    lines = (line.rstrip() for line in file.getvalue().splitlines())
+    # Platforms differ in the last digits.
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", "\n".join(lines)) + "\n"
