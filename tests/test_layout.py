@@ -24,6 +24,7 @@ CROSS_CUTTING = {
         "exchange/map_costs",
         "exchange/map_fuzz",
         "exchange/operations",
+        "exchange/round_trip",
         "exchange/trained",
         "hub/import",
     ],

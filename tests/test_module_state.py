@@ -21,7 +21,7 @@ ALLOWED = {
     "and depend on the type only",
     "zoo/registry/blueprint.py: _build_stack": "constructors of plugins build their parts without "
     "passing a parent; it is empty outside of a build",
-    "zoo/data/archive.py: _read_files": "several files of one archive are opened one by one",
+    "zoo/data/files.py: _open_archive": "several files of one archive are opened one by one",
 }
 MUTABLE = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque", "bytearray"}
 MUTABLE |= {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}

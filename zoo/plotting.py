@@ -6,18 +6,19 @@ import io
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from zoo.errors import MissingExtra, ZooError
 from zoo.files import atomic_write, os_error_message
 
+Layout = Literal["constrained", "tight"]
 BLUE, ORANGE, GREY = "#1f77b4", "#d95f02", "#666666"
 _GRID = "#e6e6e6"
 # Text as text, and identifiers that do not depend on the process.
-_SVG_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "zoo", "font.family": "sans-serif"}
+_SVG_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "zoo", "font.family": "sans-serif"}
 
 
-def new_figure(width: float, height: float, *, layout: str | None = "constrained") -> Any:
+def new_figure(width: float, height: float, *, layout: Layout | None = "constrained") -> Any:
     """Return an empty figure of matplotlib; sizes in inches."""
     try:
         from matplotlib.figure import Figure

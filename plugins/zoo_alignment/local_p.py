@@ -61,7 +61,7 @@ class LocalP(Alignment):
         mask = expand_mask(scores, mask)
         position, S = valid_positions(mask)
         with without_autocast(scores.device):
-            hidden = full_precision(self.W_p(context.query.to(self.v_p.dtype))).tanh()
+            hidden: Tensor = full_precision(self.W_p(context.query.to(self.v_p.dtype))).tanh()
             fraction = (hidden @ full_precision(self.v_p)).sigmoid()  # [B, H, T]
         distance = position - S * fraction[..., None]  # [B, H, T, S]
         gauss = (-2 * (distance / self.D).square()).exp().to(scores.dtype)

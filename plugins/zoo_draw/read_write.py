@@ -56,7 +56,7 @@ class Writer(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         channels, height, width = self.shape
-        patches = full_precision(self.patch(states))
+        patches: Tensor = full_precision(self.patch(states))
         if self.place is None:
             return patches.view(-1, *self.shape)
         parameters = full_precision(self.place(states))

@@ -91,7 +91,7 @@ class MappedFile:
 
     def sha256(self) -> str:
         """Return the hash of all bytes of the file, as they are mapped."""
-        return hashlib.sha256(self._data).hexdigest()
+        return hashlib.sha256(self._data.data).hexdigest()
 
     def tensor(self, name: str) -> Tensor:
         """Return a tensor without a copy, if its data is aligned.

@@ -33,7 +33,7 @@ class Row(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         if not self.has_positions:
             return {"input": self.input, **vars(self.predictions[0])}
-        names = self.names or [None] * len(self.predictions)
+        names: Sequence[str | None] = self.names or [None] * len(self.predictions)
         pairs = zip(names, self.predictions, strict=True)
         return {"input": self.input, "positions": [{"name": n, **vars(p)} for n, p in pairs]}
 

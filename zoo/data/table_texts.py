@@ -51,10 +51,10 @@ def read_columns(
             if column not in first:
                 raise DataError(f"no column '{column}'{suggest(column, first)}", lines.origin(0))
         numbers = [first.index(column) for column in columns]
-    for row in rows:
-        if row:
-            _check_width(row, max(numbers), rows.origin())
-            yield from (row[number] for number in numbers)
+    for values in rows:
+        if values:
+            _check_width(values, max(numbers), rows.origin())
+            yield from (values[number] for number in numbers)
 
 
 class _Rows:

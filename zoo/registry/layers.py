@@ -103,7 +103,7 @@ def _plan(value: Any, plans: dict[int, Copier]) -> Copier | None:
     if kind in (nn.Parameter, Tensor) and value.is_meta and value.is_leaf and not vars(value):
         # The constructor of a parameter is slower inside the modes of a build.
         create = partial(Tensor._make_subclass, kind, value, value.requires_grad)
-    elif isinstance(value, nn.Module) and _has_plain_state(kind):  # type: ignore[arg-type]
+    elif isinstance(value, nn.Module) and _has_plain_state(kind):
         return _plan_module(value, plans)
     else:
         raise _CannotCopyError
@@ -152,7 +152,7 @@ def _plan_module(module: nn.Module, plans: dict[int, Copier]) -> Copier:
     return copy_module
 
 
-def _has_plain_state(kind: type) -> bool:
+def _has_plain_state(kind: Any) -> bool:
     """Return whether the attributes of a module are its whole state."""
     return (
         kind.__new__ is object.__new__

@@ -65,7 +65,7 @@ class Work:
     """The work between creation and `end`, counted again by `repeat`."""
 
     def __init__(self) -> None:
-        modes = _get_current_dispatch_mode_stack()  # type: ignore[no-untyped-call]
+        modes = _get_current_dispatch_mode_stack()
         self._limits = [
             (mode, mode.operations, mode.bytes) for mode in modes if isinstance(mode, WorkLimit)
         ]

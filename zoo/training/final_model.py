@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from zoo.artifact.hashing import check_hashes
+from zoo.artifact.loading import read_header
 from zoo.artifact.saving import save
 from zoo.artifact.weights import load_weights
 from zoo.errors import ZooError
@@ -76,3 +78,16 @@ def requested_checkpoints(setup: Setup) -> int:
     """Return the number of checkpoints whose average is the final model; 1 for no average."""
     average = setup.training.average
     return (average and (average.last or average.best)) or 1
+
+
+def read_provenance(path: Path) -> Mapping[str, Any]:
+    """Return the provenance of the training in a final model; empty if there is no file.
+
+    Raises:
+        ArtifactError: if the file is damaged.
+    """
+    if not path.is_file():
+        return {}
+    stored: Mapping[str, Any] = read_header(path).provenance.get("train") or {}
+    check_hashes(path)
+    return stored

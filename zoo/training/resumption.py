@@ -56,8 +56,8 @@ def check_inputs(stored: StoredCheckpoint, setup: Setup, inputs: RunInputs) -> l
     Raises:
         ZooError: if tokenizers, classes or training data have changed since a checkpoint.
     """
-    request, allowed = setup.request, []
-    rejected = find_preprocessing_changes(stored, setup.model, request.registry)
+    allowed: list[str] = []
+    rejected = find_preprocessing_changes(stored, setup.model, setup.request.registry)
     for part, change in inputs.compare(stored):
         (rejected if part == "data" else allowed).append(change)
     reject_changes(stored, rejected)

@@ -11,15 +11,17 @@ from typing import Any
 import torch
 import yaml
 
-from zoo.artifact.hashing import check_hashes
-from zoo.artifact.loading import read_header
 from zoo.errors import ArtifactError, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Source
 from zoo.training.callback import Callback, RunInfo, TrainingResult
 from zoo.training.checkpoint import find_checkpoints, remove_unfinished
-from zoo.training.final_model import requested_checkpoints, save_final_model
+from zoo.training.final_model import (
+    read_provenance,
+    requested_checkpoints,
+    save_final_model,
+)
 from zoo.training.inputs import RunInputs
 from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
@@ -235,20 +237,11 @@ class Run:
             callback.on_start(info)
 
     def _has_final_model(self, state: RunState) -> bool:
-        return bool(self._stored_provenance().get("step") == state.step)
-
-    def _stored_provenance(self) -> Mapping[str, Any]:
-        """Return the provenance of the training in the final model; empty if there is none."""
-        path = self.folder / MODEL_FILE
-        if not path.is_file():
-            return {}
         try:
-            stored = read_header(path).provenance.get("train") or {}
-            check_hashes(path)
+            return bool(read_provenance(self.folder / MODEL_FILE).get("step") == state.step)
         except ArtifactError as error:
-            self._message(f"{path} is damaged and is saved again: {error}")
-            return {}
-        return stored
+            self._message(f"the model is damaged and is saved again: {error}")
+            return False
 
     def _provenance(self, setup: Setup, state: RunState) -> Callable[[], Mapping[str, Any]]:
         """Return a function that returns the provenance of a model that is saved now."""
@@ -278,7 +271,7 @@ class Run:
             self.folder / MODEL_FILE,
             self.folder / LOG_FILE,
             setup.batches.skipped,
-            self._stored_provenance().get("checkpoints", ()),
+            read_provenance(self.folder / MODEL_FILE).get("checkpoints", ()),
         )
 
     def _report_average(self, setup: Setup, count: int) -> None:

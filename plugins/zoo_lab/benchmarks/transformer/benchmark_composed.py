@@ -141,8 +141,8 @@ class ComposedTransformer(Benchmark):
         trial.composed = zoo.accelerate(model, enabled=enabled)
         trial.written = self._write(self.written.state_dict(), dtype, self.source.device)
         trial.written.eval()
-        for model in (trial.composed, trial.written):
-            separate_hidden_units(model)
+        separate_hidden_units(trial.composed)
+        separate_hidden_units(trial.written)
         found = _gradients(trial.composed_loss(), trial.composed)
         expected = _gradients(trial.written_loss(), trial.written)
         assert_close(found, expected, tolerance, f"composed model in {dtype}", each=each)
