@@ -14,6 +14,7 @@ from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
 from zoo.training.processes import Processes
 from zoo.training.random_state import get_random_state, seed_all
+from zoo.training.resumption import open_checkpoint
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_log import RunLog
 from zoo.training.setup import build_setup, read_request
@@ -39,7 +40,9 @@ def open_run(spec, folder):
         lower = lower_is_better(request.training, setup.metrics)
         checkpoints = RunCheckpoints(folder / "checkpoints", setup, lower=lower)
         newest = checkpoints.newest()
-        state = RunState() if newest is None else checkpoints.restore(newest)
+        state = RunState()
+        if newest is not None:
+            state = checkpoints.restore(open_checkpoint(newest, processes))
         log = RunLog(folder / "log.jsonl", processes)
         stack.callback(log.close)
         yield Trainer(setup, state, log, checkpoints, (), lambda: {"train": {}})
