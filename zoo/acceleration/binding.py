@@ -9,7 +9,7 @@ from __future__ import annotations
 import copyreg
 import logging
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -131,8 +131,8 @@ def plain_class(target: Any) -> type[Any]:
 
 def reference(target: Any, method: str) -> Callable[..., Any]:
     """Return a method of an object without the accelerations of the object itself."""
-    bound: Callable[..., Any] = getattr(plain_class(target), method).__get__(target)
-    return bound
+    # Not a bound method: torch.compile of torch 2.11 cannot trace its creation.
+    return partial(getattr(plain_class(target), method), target)
 
 
 def _accelerated_class(plain: type[Any], found: Sequence[type[Acceleration]]) -> type[Any]:

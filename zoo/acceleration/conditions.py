@@ -58,23 +58,29 @@ def _why_not_skip_parts(target: nn.Module, packages: frozenset[str]) -> str | No
         return "there are global module hooks"
     if getattr(target, "recorders", None):
         return "attention weights or samples are recorded"
+    # Fast, because it runs at each call: `modules()` would also look for modules used twice, and
+    # `getattr` is slow for attributes that a module does not have.
+    known: set[type] = set()
     pending = [part for part in target._modules.values() if part is not None]
-    while pending:  # faster than `modules()`, which also looks for modules used twice
+    while pending:
         inner = pending.pop()
-        if has_own_hooks(inner) or "forward" in vars(inner):
+        if has_own_hooks(inner) or "forward" in inner.__dict__:
             return "a part has module hooks or another forward method"
-        if packages and type(inner).__module__.partition(".")[0] not in packages:
-            return f"a part is a {type(inner).__name__}, which the acceleration does not know"
-        if vars(inner).get("recorders"):  # `getattr` is slow if there is no such attribute
+        if packages and type(inner) not in known:
+            if type(inner).__module__.partition(".")[0] not in packages:
+                return f"a part is a {type(inner).__name__}, which the acceleration does not know"
+            known.add(type(inner))
+        if inner.__dict__.get("recorders"):
             return "attention weights or samples are recorded"
-        pending.extend(part for part in inner._modules.values() if part is not None)
+        if inner._modules:
+            pending.extend(part for part in inner._modules.values() if part is not None)
     return None
 
 
 def device_of(target: Any, values: Iterable[Any] = ()) -> torch.device:
     """Return the device of a call: that of its first tensor, or of the object."""
     for value in values:
-        if isinstance(value, Mapping):
+        if not isinstance(value, Tensor) and isinstance(value, Mapping):
             value = next(iter(value.values()), None)
         if isinstance(value, Tensor):
             return value.device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -155,8 +156,8 @@ def _make_loop(inputs: GenerationInputs, request: DecodeRequest) -> DecodingLoop
     prompts = build_prompts(inputs, request.max_length)
     decoder, memory = inputs.decoder, inputs.memory
     loop = DecodingLoop(decoder=decoder, memory=memory, prompts=prompts, request=request)
-    parts = (sampler, *decoder.modules())
-    return accelerate(loop) if any(is_accelerated(part) for part in parts) else loop
+    parts = itertools.chain((sampler,), decoder.modules())
+    return accelerate(loop) if any(map(is_accelerated, parts)) else loop
 
 
 def require_valid(invalid: bool, step: int) -> None:
