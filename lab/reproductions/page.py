@@ -84,11 +84,21 @@ training, the evaluation, and what differs from the paper; it is a file in the f
 
 
 def read_results(folder: Path = RESULTS) -> dict[str, Reproduction]:
-    """Return the committed results by the name of their file, which is that of the recipe."""
-    return {
-        file.stem: Reproduction.model_validate_json(file.read_text(encoding="utf-8"))
-        for file in sorted(folder.glob("*.json"))
-    }
+    """Return the committed results by the name of their file, which is that of the recipe.
+
+    Figures have the names of their metrics that the recipes have now.
+    """
+    found = {}
+    known = default_registry().recipes
+    for file in sorted(folder.glob("*.json")):
+        result = Reproduction.model_validate_json(file.read_text(encoding="utf-8"))
+        if result.name in known:
+            recipe = read_recipe(result.name, check=False).recipe
+            labels = {figure.value: figure.metric_label for figure in recipe.figures}
+            for figure in result.figures:
+                figure.metric_label = labels.get(figure.value)
+        found[file.stem] = result
+    return found
 
 
 def read_recipes() -> list[RecipeFile]:
