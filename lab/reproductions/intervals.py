@@ -34,7 +34,8 @@ NO_INTERVAL = {
 def count_items(recipe: RecipeFile, value: str) -> int | None:
     """Return the number of test items that a figure is a proportion of, or None.
 
-    Figures on the validation data are not proportions of test items. A mean over several test sets of equal size is a proportion of all their items.
+    Figures on the validation data are not proportions of test items. A mean over several
+    test sets of equal size is a proportion of all their items.
     """
     name, metric = value.split("/", 1)
     if name == "validation" or metric not in PROPORTIONS or recipe.name not in ITEMS:
