@@ -51,7 +51,9 @@ def page(index: Index) -> str:
 
 
 def _results(model: dict[str, list[dict[str, object]]]) -> str:
-    return ", ".join(f"{r['metric']} {r['value']} ({r['dataset']})" for r in model["results"])
+    return ", ".join(
+        f"{r.get('label', r['metric'])} {r['value']} ({r['dataset']})" for r in model["results"]
+    )
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -4,7 +4,8 @@ import runpy
 from pathlib import Path
 
 import pytest
-from comparison_kit import make_comparison
+from comparison_kit import make_comparison, make_figure
+from lessons import Lesson, read_lessons
 
 from zoo.about import DISTRIBUTION
 from zoo.registry.component_registry import default_registry
@@ -12,6 +13,7 @@ from zoo_lab.compare.study_file import StudySettings, read_study
 
 ROOT = Path(__file__).parents[1]
 PAGE = runpy.run_path(str(ROOT / "lab" / "atlas" / "page.py"))
+LESSONS = read_lessons()
 
 
 @pytest.fixture(scope="module")
@@ -19,22 +21,52 @@ def plans():
     return PAGE["read_plans"]()
 
 
-def test_the_page_is_written_from_the_results(plans):
-    results = PAGE["read_results"](plans)
+@pytest.fixture(scope="module")
+def results(plans):
+    return PAGE["read_results"](plans)
+
+
+def test_the_page_is_written_from_the_results(plans, results):
     assert (ROOT / "docs" / "atlas.md").read_text(encoding="utf-8") == PAGE["render"](
-        plans, results, PAGE["read_lessons"]()
+        plans, results, LESSONS
     )
     for path, picture in PAGE["plots"](results).items():
         assert path.read_text(encoding="utf-8") == picture
 
 
-def test_figures_of_the_lessons_are_from_the_results(plans):
-    plan = plans[0]
-    results = {plan.name: make_comparison({"dot": [20.0, 22.0], "gat": []})}
-    page = PAGE["render"]([plan], results, f"BLEU is {{{plan.name}/dot}}.")
-    assert "BLEU is 21 ± 1.41." in page
-    with pytest.raises(ValueError, match="gat} has no result"):
-        PAGE["render"]([plan], results, f"{{{plan.name}/gat}}")
+def _lesson(better, worse):
+    comparison = {"study": "small", "better": better, "worse": worse}
+    return Lesson(title=f"{better} is better", text="A text.", comparisons=[comparison])
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.title)
+def test_the_results_support_each_comparison_of_a_lesson(lesson, results):
+    assert [each for each in lesson.comparisons if not each.is_supported(results)] == []
+
+
+def test_the_page_has_the_supported_lessons_only(plans):
+    plan, values = plans[0], {"dot": [20.0, 22.0], "gat": [10.0, 12.0]}
+    results = {plan.name: make_comparison(values), "small": make_comparison(values)}
+    lessons = [_lesson("dot", "baseline"), _lesson("gat", "baseline"), _lesson("baseline", "dot")]
+    page = PAGE["render"]([plan], results, lessons)
+    assert "**dot is better** A text.\n\n| task |" in page
+    row = "| small, test BLEU | dot: 21 ± 1.41 | additive: 10 ± 1.41 | 11 | 2.83 |"
+    assert page.count("| small, ") == page.count(row) == 1
+    assert "What was learned" not in PAGE["render"]([plan], results, lessons[1:])
+
+
+def test_a_difference_within_the_spread_of_the_validation_data_is_not_a_lesson():
+    result = make_comparison({"dot": [20.0, 22.0]})
+    comparison = _lesson("dot", "baseline").comparisons[0]
+    assert comparison.is_supported({"small": result})
+    result.variants["dot"].validation = make_figure([9.0, 13.0])
+    assert not comparison.is_supported({"small": result})
+
+
+def test_runs_that_a_limit_stopped_are_no_lesson():
+    result = make_comparison({"dot": [20.0, 22.0]})
+    result.variants["dot"].seeds[0].shortened = ["training stopped after 5 s, at step 3 of 100"]
+    assert not _lesson("dot", "baseline").is_supported({"small": result})
 
 
 def test_results_are_shown_with_their_origin(plans):

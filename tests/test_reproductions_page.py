@@ -1,11 +1,17 @@
 """docs/reproductions.md and its plots have the figures of lab/reproductions/results."""
 
+import json
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+from committed_results import RESULTS, VARIANTS, read_results
+from intervals import ITEMS, NO_INTERVAL, PROPORTIONS, count_items
 from recipe_kit import make_reproduction, write_recipe
+from recipe_section import CAPTIONS
+from result_table import PUBLISHED_RAM, table_rows
+from tried_settings import quoted_figure
 
 from zoo_lab.reproduce.figures import reaches_published, wilson_interval
 from zoo_lab.reproduce.recipe_file import read_recipe
@@ -22,7 +28,7 @@ RUN = {
 
 @pytest.fixture(scope="module")
 def results():
-    return PAGE["read_results"]()
+    return read_results()
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +62,11 @@ def test_each_missed_target_has_a_plot_and_a_list_of_what_was_tried(results):
 
 def test_each_variant_is_named_in_what_was_tried():
     named = re.findall(r"\{([a-z0-9-]+)", PAGE["TRIED"].read_text(encoding="utf-8"))
-    assert set(PAGE["read_results"](PAGE["VARIANTS"])) - set(named) == set()
+    assert set(read_results(VARIANTS)) - set(named) == set()
 
 
 def test_each_picture_has_a_caption():
-    assert {path.stem for path in PAGE["PICTURES"].iterdir()} == set(PAGE["CAPTIONS"])
+    assert {path.stem for path in PAGE["PICTURES"].iterdir()} == set(CAPTIONS)
 
 
 def test_a_recipe_is_shown_with_and_without_results(recipe):
@@ -108,7 +114,6 @@ def test_a_recipe_that_reaches_its_targets_has_no_plot(recipe):
 def test_figures_in_what_was_tried(recipe):
     values = [{"test/exact-match": 0.5, "validation/exact-match": 0.25 * seed} for seed in (1, 2)]
     result = make_reproduction(recipe.recipe.figures, values, **RUN)
-    quoted_figure = PAGE["quoted_figure"]
     assert quoted_figure(result, None, 0) == "62.5 ± 17.68 % error"
     assert quoted_figure(result, "test", 0) == "50 ± 0 % error"
     assert quoted_figure(result, "seed", 2) == "50 % error"
@@ -146,6 +151,61 @@ def test_the_papers_figure_and_the_own_target_are_compared_separately(recipe):
 )
 def test_intervals_are_those_of_wilson(proportion, items, expected):
     assert wilson_interval(proportion, items) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("proportion", [0.0, 1.0])
+def test_the_interval_of_no_or_all_items_ends_there(proportion):
+    assert proportion in wilson_interval(proportion, 1_000)
+
+
+def test_each_figure_has_an_interval_or_a_reason(recipes):
+    for recipe in recipes:
+        for figure in recipe.recipe.figures:
+            metric = figure.value.partition("/")[2]
+            reasons = [name for name in NO_INTERVAL if metric.startswith(name)]
+            assert (metric in PROPORTIONS) + len(reasons) == 1
+            assert (count_items(recipe, figure.value) is None) == bool(reasons)
+
+
+def test_results_are_proportions_of_the_number_of_test_items(results, recipes):
+    checked = set()
+    for recipe in recipes:
+        for figure in results[recipe.name].figures:
+            items = count_items(recipe, figure.value)
+            for seed in results[recipe.name].seeds if items else ():
+                right = seed.values[figure.value] * items
+                assert right == pytest.approx(round(right), abs=1e-3)
+                checked.add(recipe.name)
+    assert checked == set(ITEMS)
+
+
+@pytest.mark.parametrize("name", ["captions-digits-soft", "g2p-bahdanau", "ram-mnist"])
+def test_the_number_of_test_items_is_that_of_the_shipped_model(name):
+    shipped = json.loads((RESULTS.parent / "shipped" / f"{name}.json").read_text(encoding="utf-8"))
+    assert ITEMS[name] == shipped["hypotheses"]["test"]["count"]
+
+
+@pytest.mark.parametrize(("error", "expected"), [(1.07, "yes"), (1.08, "no")])
+def test_one_rollout_is_compared_with_the_paper(monkeypatch, tmp_path, results, error, expected):
+    measured = {"ram-mnist": {"command": "python x.py", "items": 10_000, "error": error}}
+    file = tmp_path / "one_rollout.json"
+    file.write_text(json.dumps(measured))
+    monkeypatch.setattr("result_table.ONE_ROLLOUT", file)
+    first = next(table_rows(read_recipe("ram-mnist", check=False), results["ram-mnist"]))
+    assert f"] | {expected} |  | 1 |" in first
+    assert PUBLISHED_RAM[6] == 1.07
+
+
+@pytest.mark.parametrize(
+    ("recipe", "published"),
+    [
+        ("memn2n-babi-10k", "| 7.5 % (about, joint training; quoted, not checked); 6.6 % for one "),
+        ("lm-wikitext2-lstm", "| 65.8 (Merity et al. 2017, AWD-LSTM; quoted, not checked); "),
+    ],
+)
+def test_published_figures_stand_in_the_row_of_the_recipe(recipe, published, results):
+    first = next(table_rows(read_recipe(recipe, check=False), results[recipe]))
+    assert published in first
 
 
 def test_the_first_figure_of_ram_is_one_rollout(results, recipes):

@@ -16,8 +16,10 @@ import zoo
 from zoo.artifact import named_tensors
 from zoo.errors import ZooError
 from zoo.hub.catalogue import read_catalogue
+from zoo.hub.catalogue_schema import Result
 from zoo.hub.models import read_header
 from zoo.hub.shipped import find_shipped
+from zoo.registry.component_registry import default_registry
 from zoo_lab.reproduce.recipe_file import read_recipe
 from zoo_lab.reproduce.recipe_run import run_recipe
 from zoo_lab.reproduce.seed_run import SeedOptions
@@ -67,13 +69,25 @@ def test_results_of_the_catalogue_are_those_of_the_committed_file(model):
     assert (result.sha256, result.bytes) == (model.shipped.sha256, model.shipped.bytes)
     assert (result.name, result.recipe) == (model.name, model.shipped.recipe)
     rows = SHIP["result_rows"](recipe, result)
-    assert [{key: vars(row)[key] for key in rows[0]} for row in model.results] == rows
+    assert list(model.results) == [Result(**row) for row in rows]
     assert result.training.seed == recipe.recipe.seeds[0]
     assert result.training.fingerprint == recipe.fingerprint
     for run in (result, result.training):
         assert run.command
         assert run.commit
         assert run.hardware["device"]
+
+
+@pytest.mark.parametrize("name", sorted(default_registry().recipes))
+def test_a_word_error_rate_of_other_units_is_not_called_so(name):
+    for figure in read_recipe(name, check=False).recipe.figures:
+        if figure.value.endswith("/wer") and not figure.label.startswith("word error"):
+            assert figure.metric_label == f"{figure.label} rate"
+
+
+def test_the_pronunciation_model_has_a_phoneme_error_rate():
+    (model,) = (model for model in MODELS if model.name == "g2p-bahdanau")
+    assert [result.name for result in model.results] == ["phoneme error rate", "exact-match"]
 
 
 def test_files_and_notice_are_those_of_the_catalogue():

@@ -166,8 +166,10 @@ def result_rows(recipe: RecipeFile, result: ShippedResult) -> list[dict[str, Any
         if figure.value in result.values:
             value = round(result.values[figure.value], 4)
             dataset = ", ".join(recipe.recipe.data) or recipe.name
-            row = {"metric": metric, "value": value, "dataset": dataset, "split": evaluation}
-            rows.append(row)
+            label = {"label": figure.metric_label} if figure.metric_label else {}
+            rows.append(
+                {"metric": metric, **label, "value": value, "dataset": dataset, "split": evaluation}
+            )
     return rows
 
 

@@ -43,7 +43,7 @@ def with_image_sizes(spec: Mapping[str, Any], recipe: RecipeFile) -> dict[str, A
     for key, part in parts.items():
         if part.get("resize") == "none" and part.get("size") is None:
             training, model = zoo.load_spec(recipe.spec), zoo.compose(recipe.spec)
-            part.update(fit_parameters(training, model)[key])
+            part.update(fit_parameters(training, model, training.sections.preprocessing)[key])
     return {**spec, "preprocessing": parts}
 
 

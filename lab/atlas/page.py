@@ -6,22 +6,21 @@ Every figure is from the JSON files in lab/atlas/results, which are those that `
 to its output folder. Variants without a result are listed as not run yet.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from lessons import Lesson, read_lessons, render_lessons
 
 from zoo_lab.compare.comparison_plot import plot_comparison
 from zoo_lab.compare.comparison_result import StudyResult, collect_results, read_comparison
 from zoo_lab.compare.study_file import StudyPlan, StudySettings, read_study
 from zoo_lab.compare.summary import summarise
 from zoo_lab.compare.table import table_columns, table_rows
-from zoo_lab.reproduce.figures import format_figure
 from zoo_lab.reproduce.markdown import markdown_table
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "lab" / "atlas"
 RESULTS = STUDIES / "results"
-LESSONS = STUDIES / "lessons.md"
 PAGE = ROOT / "docs" / "atlas.md"
 SPEED = 4
 """The column of the speed."""
@@ -78,30 +77,15 @@ def read_results(plans: Sequence[StudyPlan], folder: Path = RESULTS) -> dict[str
 
 
 def render(
-    plans: Sequence[StudyPlan], results: Mapping[str, StudyResult], lessons: str = ""
+    plans: Sequence[StudyPlan],
+    results: Mapping[str, StudyResult],
+    lessons: Sequence[Lesson] = (),
 ) -> str:
-    """Return the page; `lessons` is the text before the tables, without figures."""
-    lines = [INTRODUCTION, *([fill(lessons, results)] if lessons else [])]
+    """Return the page, with the lessons that the results support."""
+    lines = [INTRODUCTION, *render_lessons(lessons, results)]
     for plan in plans:
         lines += _section(plan, results[plan.name])
     return "\n".join(lines).rstrip() + "\n"
-
-
-def read_lessons() -> str:
-    """Return what was learned."""
-    return LESSONS.read_text(encoding="utf-8")
-
-
-def fill(text: str, results: Mapping[str, StudyResult]) -> str:
-    """Replace ``{study/variant}`` by the quality of the variant."""
-
-    def quality(match: re.Match[str]) -> str:
-        figure = results[match[1]].variants[match[2]].quality
-        if figure is None:
-            raise ValueError(f"{LESSONS.name}: {match[0]} has no result")
-        return format_figure(figure)
-
-    return re.sub(r"\{([\w-]+)/([\w-]+)\}", quality, text)
 
 
 def _section(plan: StudyPlan, result: StudyResult) -> Iterator[str]:

@@ -62,3 +62,24 @@ def test_card_of_a_shipped_spec_has_paper_and_licence(name: str) -> None:
     assert f"{card_data.report.parameters:,} parameters" in text
     assert json.loads(config_json(card_data))["zoo_spec"] == name
     assert eval_results(card_data) is None
+
+
+def test_results_are_shown_by_their_label() -> None:
+    from zoo.hub.catalogue import load_catalogue
+
+    published = load_catalogue().get("g2p-bahdanau")
+    spec = zoo.load_spec("bahdanau-small")
+    card_data = CardData(
+        "org/name",
+        zoo.check("bahdanau-small"),
+        spec.resolve(),
+        spec.providers(),
+        published=published,
+    )
+    _, front, text = model_card(card_data).split("---\n", 2)
+    (index,) = yaml.safe_load(front)["model-index"]
+    metrics = [row["metrics"] for row in index["results"]]
+    assert metrics[0] == [{"type": "wer", "value": 0.0596, "name": "phoneme error rate"}]
+    assert metrics[1] == [{"type": "exact-match", "value": 0.7467}]
+    assert "| phoneme error rate | 0.0596 | cmudict test |" in text
+    assert "| wer |" not in text

@@ -97,6 +97,8 @@ def test_catalogue_is_listed_and_searched(tmp_path: Path) -> None:
     found = json.loads(run("catalogue", "VASWANI", "2017", "--json"))
     assert [model["name"] for model in found] == ["transformer-base", "transformer-big"]
     assert "transformer-big" in run("catalogue", "vaswani")
+    assert "phoneme error rate 0.0596 (cmudict)" in run("catalogue", "g2p-bahdanau")
+    assert "g2p-bahdanau" in run("catalogue", "phoneme")
     assert "no model matches" in run("catalogue", "nothing-of-the-kind")
     file = tmp_path / "more.yaml"
     weights = f"{{hub: me/mine, revision: {'a' * 40}}}"

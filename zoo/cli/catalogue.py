@@ -55,7 +55,9 @@ def _print(models: Sequence[Mapping[str, Any]]) -> None:
 
 def _cells(model: Mapping[str, Any]) -> tuple[str, ...]:
     where = " or ".join(_describe_weights(model)) or "-"
-    results = ", ".join(f"{r['metric']} {r['value']} ({r['dataset']})" for r in model["results"])
+    results = ", ".join(
+        f"{r.get('label') or r['metric']} {r['value']} ({r['dataset']})" for r in model["results"]
+    )
     return (model["name"], where, results or "-", model["licence"], model["paper"])
 
 

@@ -63,7 +63,7 @@ def _show_sizes(models: DemoModels) -> None:
     rows = []
     for name, model in by_name.items():
         results = entries[name].results if name in entries else ()
-        measured = ", ".join(f"{each.metric} {each.value:g}" for each in results)
+        measured = ", ".join(f"{each.name} {each.value:g}" for each in results)
         count = sum(parameter.numel() for parameter in model.parameters())
         rows.append((name, f"{count:,}", measured or "-"))
     _print_heading("Models")

@@ -79,7 +79,7 @@ def fit_preprocessors(
     section = {key: dict(value) for key, value in model.spec["preprocessing"].items()}
     for key, blueprint in preprocessing.items():
         section.setdefault(key, blueprint.resolve())
-    for key, params in _fitted_params(spec, model, preprocessing).items():
+    for key, params in fit_parameters(spec, model, preprocessing).items():
         section[key] |= params
     model.spec = {**model.spec, "preprocessing": section}
     _add_providers(model, preprocessing)
@@ -141,7 +141,7 @@ def infer_for_dataset(
     return found
 
 
-def _fitted_params(
+def fit_parameters(
     spec: Spec, model: Model, preprocessing: Mapping[str, Blueprint[Preprocessor]]
 ) -> dict[str, dict[str, Any]]:
     """Return the parameters that depend on the training data, by key of the batch."""

@@ -118,7 +118,7 @@ def model_card(card_data: CardData) -> str:
 def eval_results(card_data: CardData) -> str | None:
     """Return `.eval_results/zoo.yaml`, the results on benchmarks of the Hub, or None."""
     rows = [
-        {"dataset": {"id": r.dataset, "task_id": r.task}, "value": r.value, "notes": r.metric}
+        {"dataset": {"id": r.dataset, "task_id": r.task}, "value": r.value, "notes": r.name}
         | ({"source": {"url": r.source}} if r.source else {})
         for r in card_data.results
         if r.task and r.dataset.count("/") == 1
@@ -192,7 +192,10 @@ def _front_matter(card_data: CardData) -> dict[str, Any]:
             "task": {"type": result.task or front.get("pipeline_tag", "other")},
             "dataset": {"name": result.dataset, "type": result.dataset}
             | ({"split": result.split} if result.split else {}),
-            "metrics": [{"type": result.metric, "value": result.value}],
+            "metrics": [
+                {"type": result.metric, "value": result.value}
+                | ({"name": result.label} if result.label else {})
+            ],
         }
         for result in card_data.results
     ]
@@ -221,7 +224,7 @@ def _usage_section(card_data: CardData) -> list[str]:
 
 def _result_rows(card_data: CardData) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [
-        (r.metric, r.value, f"{r.dataset} {r.split or ''}".strip()) for r in card_data.results
+        (r.name, r.value, f"{r.dataset} {r.split or ''}".strip()) for r in card_data.results
     ]
     stored = card_data.metrics.items()
     return rows + [(name, f"{value:.6g}", "reported by the author") for name, value in stored]

@@ -21,6 +21,7 @@
           data: [{name: multi30k, licence: CC BY 4.0, attribution: Authors, url: "https://..."}]
         results:                            # optional
           - {metric: bleu, value: 28.4, dataset: Multi30k, split: test}
+          - {metric: wer, label: phoneme error rate, value: 0.05, dataset: CMUdict, split: test}
 
 Every problem has a line number, as in specs.
 """
@@ -66,7 +67,7 @@ class CatalogueEntry:
     @property
     def search_text(self) -> str:
         """Name, paper, licence, repository, 'shipped' and results, in lower case."""
-        measured = (f"{r.metric} {r.dataset} {r.task or ''}" for r in self.results)
+        measured = (f"{r.metric} {r.name} {r.dataset} {r.task or ''}" for r in self.results)
         where = [self.weights.hub] if self.weights else []
         where += ["shipped"] if self.shipped else []
         return " ".join((self.name, self.paper, self.licence, *where, *measured)).casefold()

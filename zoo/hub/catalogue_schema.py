@@ -69,7 +69,13 @@ class Shipped:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One evaluation result."""
+    """One evaluation result.
+
+    Attributes:
+        metric: name of the metric component.
+        label: the name to show, if that of the metric does not say what is measured: ``wer`` of
+            phonemes is a phoneme error rate.
+    """
 
     metric: NonEmptyText
     value: float
@@ -77,6 +83,12 @@ class Result:
     split: NonEmptyText | None = None
     task: NonEmptyText | None = None
     source: NonEmptyText | None = None
+    label: NonEmptyText | None = None
+
+    @property
+    def name(self) -> str:
+        """The name to show."""
+        return self.label or self.metric
 
 
 @dataclass(frozen=True, kw_only=True)

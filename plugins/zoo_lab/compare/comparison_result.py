@@ -170,8 +170,10 @@ def collect_results(
     assert plan.base.spec is not None
     resolved = load_spec(plan.base.spec, registry=registry).resolve()
     monitor = first_monitored(resolved)
-    unit = quality.unit if quality.value.rpartition("/")[2] == monitor else ""
-    validation = _make_figure(f"validation/{monitor}", f"validation {monitor}", unit)
+    same_metric = quality.value.rpartition("/")[2] == monitor
+    name = (target.metric_label if same_metric else None) or monitor
+    unit = quality.unit if same_metric else ""
+    validation = _make_figure(f"validation/{monitor}", f"validation {name}", unit)
     own_quality = quality.value == validation.value
     mode = (resolved["train"].get("evaluate") or {}).get("mode")
     lower = _is_lower_better(validation, registry) if mode is None else mode == "min"

@@ -51,7 +51,8 @@ def curve_figure(result: Reproduction) -> Any:
     if not missed or not any(curves.values()):
         return None
     comparable = figure is not None and figure.value.startswith(("test/", "validation/"))
-    title = f"{result.name}: {_describe(key, unit)}"
+    name = (figure and figure.metric_label) or key.removeprefix("validation_")
+    title = f"{result.name}: {_describe(name, unit)}"
     if len(result.seeds) > len(seeds):
         title += f"; {len(seeds)} of {len(result.seeds)} seeds"
     return _plot(title, curves, figure if comparable else None)
@@ -62,9 +63,8 @@ def _key(figure: FigureResult) -> str:
     return f"validation_{figure.value.partition('/')[2]}"
 
 
-def _describe(key: str, unit: str) -> str:
+def _describe(metric: str, unit: str) -> str:
     """Return the name of the vertical axis."""
-    metric = key.removeprefix("validation_")
     name = f"error (1 − {metric})" if unit == "% error" else metric
     return f"{name} on the validation data{', %' if unit else ''}"
 

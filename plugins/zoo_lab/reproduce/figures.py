@@ -34,9 +34,14 @@ def format_target(figure: _Target) -> str:
 
 def format_figure(figure: FigureResult) -> str:
     """Return mean and spread, and whether the target is reached."""
-    spread = "" if figure.spread is None else f" ± {format_number(figure.spread)}"
     reached = {None: "", True: " (reached)", False: " (not reached)"}[figure.reached]
-    return f"{format_number(figure.mean)}{spread}{_suffix(figure.unit)}{reached}"
+    return f"{format_mean(figure)}{reached}"
+
+
+def format_mean(figure: FigureResult) -> str:
+    """Return mean and spread."""
+    spread = "" if figure.spread is None else f" ± {format_number(figure.spread)}"
+    return f"{format_number(figure.mean)}{spread}{_suffix(figure.unit)}"
 
 
 def reaches_published(figure: FigureResult, published: str) -> bool | None:
@@ -56,7 +61,7 @@ def wilson_interval(proportion: float, items: int, z: float = 1.959964) -> tuple
     centre = (proportion + z**2 / (2 * items)) / (1 + z**2 / items)
     variance = proportion * (1 - proportion) / items + z**2 / (4 * items**2)
     half = z / (1 + z**2 / items) * math.sqrt(variance)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return centre - half if proportion > 0 else 0.0, centre + half if proportion < 1 else 1.0
 
 
 def format_interval(percentage: float, items: int) -> str:

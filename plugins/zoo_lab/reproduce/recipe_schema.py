@@ -95,6 +95,8 @@ class Figure:
         value: evaluation and metric, such as ``test/bleu``; ``validation/NAME`` is the value of
             the best checkpoint during the training.
         label: the figure in words; default: ``value``.
+        metric_label: the value in words, for catalogue, validation and plots, if the name of the
+            metric does not say what is measured: ``wer`` of phonemes is a phoneme error rate.
         unit: ``%``: the value is a fraction, shown in percent; ``% error``: one minus the fraction,
             in percent. The limits are in this unit.
         at_least: the target, if higher is better.
@@ -108,6 +110,7 @@ class Figure:
         *,
         value: Annotated[str, Field(pattern=r"^[^/]+/.+$")],
         label: str | None = None,
+        metric_label: str | None = None,
         unit: Literal["", "%", "% error"] = "",
         at_least: float | None = None,
         at_most: float | None = None,
@@ -118,6 +121,7 @@ class Figure:
             raise ZooError("set 'at_least' or 'at_most', not both")
         self.value = value
         self.label = label or value
+        self.metric_label = metric_label
         self.unit = unit
         self.at_least = at_least
         self.at_most = at_most

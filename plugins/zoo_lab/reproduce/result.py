@@ -87,6 +87,7 @@ class FigureResult(Record):
 
     value: str
     label: str
+    metric_label: str | None = None
     unit: str
     at_least: float | None
     at_most: float | None
@@ -171,5 +172,5 @@ def convert_unit(value: float, unit: str) -> float:
 
 
 def _fields(figure: Figure) -> dict[str, Any]:
-    names = ("value", "label", "unit", "at_least", "at_most", "spread_at_most", "published")
-    return {name: getattr(figure, name) for name in names}
+    names = ("value", "label", "metric_label", "unit", "at_least", "at_most", "spread_at_most")
+    return {name: getattr(figure, name) for name in (*names, "published")}

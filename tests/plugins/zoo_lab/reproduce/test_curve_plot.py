@@ -53,6 +53,11 @@ def test_values_and_target_are_on_one_axis():
     assert _texts(picture) == ["letters: accuracy on the validation data, %", "seed 1", TARGET]
 
 
+def test_the_title_has_the_name_of_the_value():
+    picture = _plot(_figure(metric_label="phoneme accuracy"))
+    assert _texts(picture)[0] == "letters: phoneme accuracy on the validation data, %"
+
+
 def test_errors_are_shown_as_such():
     picture = _plot(_figure(unit="% error", at_least=None, at_most=15, label="error"))
     assert _curves(picture)[0] == pytest.approx([90, 40, 20])
