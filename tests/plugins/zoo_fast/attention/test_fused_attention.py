@@ -5,7 +5,7 @@ import torch
 from attention_kit import build, lengths_mask, randn
 from torch import Tensor
 
-from zoo import accelerate, recording
+from zoo import accelerate, compose, recording
 from zoo.acceleration.conditions import why_not
 from zoo.plugin import Alignment, AlignmentContext, Blueprint, Mask
 from zoo_fast.attention.fused_attention import AdditiveAttention, InnerProductAttention
@@ -96,3 +96,14 @@ def test_uniform_weights_average_the_keys():
 
     expected = torch.stack([memory[0].mean(dim=0), memory[1, :2].mean(dim=0)])
     torch.testing.assert_close(context, expected[:, None].expand(-1, 3, -1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("spec", ["transformer-tiny", "gpt2-tiny"])
+def test_an_accelerated_model_compiles_without_graph_breaks(spec, device):
+    model = accelerate(compose(spec, device=device)).eval()
+    example = model.example(3, 5, torch.Generator().manual_seed(0))
+    batch = {key: value.to(device) for key, value in example.items()}
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(batch).logits, model(batch).logits)
