@@ -147,7 +147,7 @@ class GraphExamples(Examples):
         return counts
 
     def origin(self, index: int) -> str:
-        return self._origins[self._selected[index]]
+        return self._origins[int(self._selected[index])]
 
 
 def _first(owner: Array, count: int) -> Array:
