@@ -9,15 +9,17 @@ import numpy as np
 from zoo import DataError, ZooError
 from zoo.plugin import Array, Dataset, Example, Examples, Field, TensorSchema
 from zoo_datasets.graph_files import SPLITS, Graph, read_graph_arrays, read_graph_tables
+from zoo_datasets.graph_set import GraphExamples, read_graph_set
 
 _NODES = ("B", "N")
 
 
 class GraphDataset(Dataset):
-    """One graph whose nodes have features and classes, for the model `node-classifier`.
+    """One graph whose nodes have classes, or several graphs with a class each.
 
-    The whole graph is one example; ``split`` selects the nodes in the loss and in metrics. The
-    graph is in one file, or in two CSV files.
+    For `node-classifier`, the whole graph is one example; ``split`` selects the nodes in the loss
+    and in metrics. The graph is in one file, or in two CSV files. For `graph-classifier`, the
+    graphs are in three CSV files; each is an example, and ``split`` selects graphs.
 
     - ``file``, a ``.npz`` file (also ``.gz``, ``.xz``) with ``features`` [N, F], or a sparse matrix
       in CSR form: ``shape``, ``indptr``, ``indices`` and optional ``values``; ``labels`` [N], -1
@@ -26,6 +28,9 @@ class GraphDataset(Dataset):
     - ``nodes`` and ``edges``: a node table with the columns ``id``, ``label``, ``split`` (train,
       validation, test or empty) and one column for each feature; an edge table with the columns
       ``source`` and ``target``. With ``split: all``, ``label`` and ``split`` may be missing.
+    - ``nodes``, ``edges`` and ``graphs``: a graph table with the columns ``id``, ``label`` and
+      ``split``; the node table has the column ``graph``, the ID of its graph, and needs no
+      ``label`` or ``split``, which are not used. IDs of nodes are unique in the table.
 
     Self-loops are added by the encoder (``self_loops`` of `graph-attention`).
 
@@ -33,13 +38,16 @@ class GraphDataset(Dataset):
         file: the ``.npz`` file.
         nodes: the node table, in place of ``file``.
         edges: the edge table.
-        split: nodes in the mask; ``all``: every node with a label.
+        graphs: the graph table, if each graph has a class.
+        split: nodes in the mask, or graphs; ``all``: those with a label. For prediction with
+            ``all``, a graph table without the column ``label`` gives every graph.
         undirected: whether each edge is also used in the other direction.
         normalise: whether the features of each node are divided by their sum.
 
     Fields:
         features: array, float32 [N, F]. edges: array, int64 [E, 2], source and target. target:
-        array, int64 [N], of ``file``, or labels of the tables. mask: array, bool [N].
+        array, int64 [N], of ``file``, labels of the node table, or the label of the graph. mask:
+        array, bool [N], unless the graphs have classes.
     """
 
     name: ClassVar[str] = "graph"
@@ -51,37 +59,53 @@ class GraphDataset(Dataset):
         file: str | None = None,
         nodes: str | None = None,
         edges: str | None = None,
+        graphs: str | None = None,
         split: Literal["train", "validation", "test", "all"] = "train",
         undirected: bool = True,
         normalise: bool = False,
     ) -> None:
         if (nodes is None) != (edges is None) or (nodes is None) == (file is None):
             raise ZooError("set either 'file', or 'nodes' and 'edges'")
-        self.file, self.nodes, self.edges = file, nodes, edges
+        if graphs is not None and nodes is None:
+            raise ZooError("'graphs' requires 'nodes' and 'edges'")
+        self.file, self.nodes, self.edges, self.graphs = file, nodes, edges, graphs
         self.split, self.undirected, self.normalise = split, undirected, normalise
 
     def fields(self) -> Mapping[str, Field]:
         target = Field("array", TensorSchema(_NODES, "integer", minimum=None))
-        return {
+        inputs = {
             "features": Field("array", TensorSchema((*_NODES, "F"), "float")),
             "edges": Field("array", TensorSchema(("B", "E", 2), "integer", below="N")),
+        }
+        if self.graphs is not None:
+            return {**inputs, "target": Field("label")}
+        return {
+            **inputs,
             "target": target if self.nodes is None else Field("labels"),
             "mask": Field("array", TensorSchema(_NODES, "bool")),
         }
 
     def open(self, *, evaluation: bool = False) -> Examples:
-        if self.nodes is not None and self.edges is not None:
-            graph = read_graph_tables(self.nodes, self.edges, labelled=self.split != "all")
-        else:
+        labelled = self.split != "all"
+        if self.nodes is None or self.edges is None:
             graph = read_graph_arrays(self.file or "")
+        elif self.graphs is None:
+            graph = read_graph_tables(self.nodes, self.edges, labelled=labelled)
+        else:
+            graphs = read_graph_set(self.nodes, self.edges, self.graphs, labelled=labelled)
+            selected = graphs.select(self.split, evaluation=evaluation)
+            return GraphExamples(graphs, selected, *self._inputs(graphs.features, graphs.edges))
         mask = self._mask(graph, evaluation=evaluation)
-        features, edges = graph.features, graph.edges
+        return _WholeGraph(graph, *self._inputs(graph.features, graph.edges), mask)
+
+    def _inputs(self, features: Array, edges: Array) -> tuple[Array, Array]:
+        """Return the features and the edges that the model takes."""
         if self.normalise:
             sums = features.sum(axis=1, keepdims=True)
             features = features / np.where(sums == 0, 1, sums)
         if self.undirected:
             edges = np.concatenate([edges, edges[:, ::-1]])
-        return _WholeGraph(graph, features.astype(np.float32), edges, mask)
+        return features.astype(np.float32), edges
 
     def _mask(self, graph: Graph, *, evaluation: bool) -> Array:
         """Return which nodes are in the loss; none is valid for prediction with ``split: all``."""

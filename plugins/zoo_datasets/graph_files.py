@@ -1,6 +1,6 @@
 """Files with a graph."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -141,28 +141,56 @@ def read_graph_tables(nodes: str, edges: str, *, labelled: bool = True) -> Graph
     """
     rows = CsvRows(nodes)
     require_columns(rows, ["id", "label", "split"] if labelled else ["id"])
-    columns = [name for name in rows.columns if name not in ("id", "label", "split")]
+    table = read_nodes(rows, other=("id", "label", "split"))
+    names = table.other.get("split", [""] * len(rows))
+    split = np.array([read_split(name, rows.origin(i)) for i, name in enumerate(names)], np.int8)
+    labels = table.other.get("label", [""] * len(rows))
+    pairs = np.array(list(read_edges(CsvRows(edges), table.numbers)), np.int64).reshape(-1, 2)
+    return Graph(table.features, pairs, labels, split, str(rows.path), list(table.numbers))
+
+
+class Nodes(NamedTuple):
+    """A node table.
+
+    Attributes:
+        features: [N, F].
+        numbers: the number of each node by its ID.
+        other: the values of the columns that are not features, by name.
+    """
+
+    features: Array
+    numbers: dict[str, int]
+    other: dict[str, list[str]]
+
+
+def read_nodes(rows: CsvRows, other: Sequence[str]) -> Nodes:
+    """Read a node table.
+
+    Args:
+        other: names of the columns that are not features.
+    """
+    columns = [name for name in rows.columns if name not in other]
     if not columns:
         raise DataError("the table has no columns with features", rows.origin(-1))
-    numbers: dict[str, int] = {}
     features = np.zeros((len(rows), len(columns)))
-    split = np.zeros(len(rows), np.int8)
-    labels = []
+    nodes = Nodes(features, {}, {name: [] for name in other if name in rows.columns})
     for index, row in enumerate(rows):
         origin = rows.origin(index)
-        if row["id"] in numbers:
+        if row["id"] in nodes.numbers:
             raise DataError(f"node '{row['id']}' occurs twice", origin)
-        numbers[row["id"]] = index
-        part = row.get("split", "")
-        if part not in _SPLIT_NAMES:
-            expected = "train, validation, test or empty"
-            raise DataError(f"split is '{part}', but expected {expected}", origin)
-        split[index] = _SPLIT_NAMES[part]
-        labels.append(row.get("label", ""))
+        nodes.numbers[row["id"]] = index
+        for name, values in nodes.other.items():
+            values.append(row[name])
         features[index] = [_read_number(row[name], name, origin) for name in columns]
-    return Graph(
-        features, _read_edges(edges, numbers), labels, split, str(rows.path), list(numbers)
-    )
+    return nodes
+
+
+def read_split(name: str, origin: str) -> int:
+    """Return a split by its name in a table, as an index in `SPLITS`."""
+    if name not in _SPLIT_NAMES:
+        expected = "train, validation, test or empty"
+        raise DataError(f"split is '{name}', but expected {expected}", origin)
+    return _SPLIT_NAMES[name]
 
 
 def _read_number(text: str, column: str, origin: str) -> float:
@@ -175,13 +203,11 @@ def _read_number(text: str, column: str, origin: str) -> float:
     return value
 
 
-def _read_edges(file: str, numbers: Mapping[str, int]) -> Array:
-    rows = CsvRows(file)
+def read_edges(rows: CsvRows, numbers: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of the source and the target of each edge of a table."""
     require_columns(rows, ["source", "target"])
-    edges = np.zeros((len(rows), 2), np.int64)
     for index, row in enumerate(rows):
-        for end, column in enumerate(("source", "target")):
+        for column in ("source", "target"):
             if row[column] not in numbers:
                 raise DataError(f"no node '{row[column]}' in the node table", rows.origin(index))
-            edges[index, end] = numbers[row[column]]
-    return edges
+        yield numbers[row["source"]], numbers[row["target"]]

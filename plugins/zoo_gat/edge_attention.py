@@ -68,7 +68,7 @@ class EdgeAttention(RecordsAttention):
         head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
-        _validate_scorer(scorer)
+        validate_scorer(scorer)
         self.input_dim, self.head_dim, self.heads = input_dim, head_dim, heads
         self.merge, self.project, self.residual = merge, project, residual
         self.output_dim = head_dim * (heads if merge == "concat" else 1)
@@ -175,7 +175,7 @@ class EdgeAttention(RecordsAttention):
         return attended.transpose(1, 2)
 
 
-def _validate_scorer(scorer: Blueprint[Scorer]) -> None:
+def validate_scorer(scorer: Blueprint[Scorer]) -> None:
     """Raise ZooError if the scorer cannot score single edges."""
     if scorer.cls.ignores_keys:
         raise ZooError(

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Model, Outputs, ZooError
+from zoo import Batch, Model, Outputs
 from zoo.plugin import (
     BatchSchema,
     Blueprint,
@@ -15,9 +15,9 @@ from zoo.plugin import (
     OutputSchema,
     TensorSchema,
     WidthConflict,
-    forbid_stochastic,
     rename_params,
 )
+from zoo_gat.graph_batch import build_graph_encoder, graph_schema, random_graphs
 
 
 class NodeClassifier(Model):
@@ -66,12 +66,9 @@ class NodeClassifier(Model):
         multi_label: bool = False,
     ) -> None:
         super().__init__()
-        if not encoder.cls.accepts_edges:
-            raise ZooError(f"encoder '{encoder.label}' does not accept edges")
         self.features, self.classes = features, classes
         self.readout, self.multi_label = readout, multi_label
-        self.encoder = encoder.build(input_dim=features)
-        forbid_stochastic(self.encoder, "the encoder")
+        self.encoder = build_graph_encoder(encoder, features)
         width = self.encoder.output_dim
         if readout == "states" and width != classes:
             raise WidthConflict(
@@ -103,10 +100,7 @@ class NodeClassifier(Model):
         if self.multi_label:
             target = TensorSchema((*dims, self.classes))
         return {
-            "features": TensorSchema(("B", "N", self.features), "float"),
-            "edges": TensorSchema(
-                ("B", "E", 2), "integer", below="N", minimum=-1, pad=-1, empty=True
-            ),
+            **graph_schema(self.features),
             "target": target._replace(optional=inference),
             "mask": TensorSchema(dims, "bool", optional=True),
         }
@@ -120,16 +114,10 @@ class NodeClassifier(Model):
     ) -> dict[str, Tensor]:
         """Return a random batch in which each node has three random incoming edges."""
         weight = next(self.parameters())
+        graphs = random_graphs(batch, length, self.features, generator, weight)
         device = generator.device if generator else weight.device
-        features = torch.randn(batch, length, self.features, generator=generator, device=device)
-        source = torch.randint(0, length, (batch, 3, length), generator=generator, device=device)
-        target = torch.arange(length, device=device).expand_as(source)
         shape = (batch, length, self.classes) if self.multi_label else (batch, length)
         labels = torch.randint(
             0, 2 if self.multi_label else self.classes, shape, generator=generator, device=device
         )
-        return {
-            "features": features.to(weight),
-            "edges": torch.stack([source, target], dim=-1).flatten(1, 2).to(weight.device),
-            "target": labels.to(weight if self.multi_label else weight.device),
-        }
+        return {**graphs, "target": labels.to(weight if self.multi_label else weight.device)}

@@ -1,10 +1,13 @@
-"""Encoders of graphs that violate a law, and the valid one they are based on."""
+"""Encoders and models of graphs that violate a law, and the valid ones they are based on."""
 
 import torch
 from torch import Tensor
 
+from zoo import Batch, Outputs
 from zoo.plugin import Memory
 from zoo_gat.graph_attention import GraphAttention
+from zoo_gat.graph_classifier import GraphClassifier
+from zoo_gat.node_classifier import NodeClassifier
 
 
 class DependsOnNodeOrder(GraphAttention):
@@ -45,6 +48,25 @@ class ReversedEdges(GraphAttention):
         return super().forward(inputs, mask, None if edges is None else edges.flip(-1))
 
 
+class NodesByPosition(NodeClassifier):
+    def forward(self, batch: Batch) -> Outputs:
+        outputs = super().forward(batch)
+        position = torch.arange(outputs.logits.shape[1])[:, None]
+        return Outputs(outputs.logits + position, outputs.targets, outputs.mask)
+
+
+class ReadsFirstNode(GraphClassifier):
+    def forward(self, batch: Batch) -> Outputs:
+        outputs = super().forward(batch)
+        first = batch["features"][:, :1].sum(dim=-1, keepdim=True)
+        return Outputs(outputs.logits + first, outputs.targets, outputs.mask)
+
+
+class PoolsPadding(GraphClassifier):
+    def forward(self, batch: Batch) -> Outputs:
+        return super().forward({key: value for key, value in batch.items() if key != "mask"})
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("node-permutation", DependsOnNodeOrder, GraphAttention),
@@ -53,4 +75,7 @@ BROKEN = [
     ("edge-locality", IgnoresEdges, GraphAttention),
     ("edge-locality", FullyConnected, GraphAttention),
     ("edge-locality", ReversedEdges, GraphAttention),
+    ("node-permutation", NodesByPosition, NodeClassifier),
+    ("node-permutation", ReadsFirstNode, GraphClassifier),
+    ("padding-invariance", PoolsPadding, GraphClassifier),
 ]

@@ -62,8 +62,8 @@ def command(
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Predict the class of texts, images or audio, of each token of a text, or of the nodes of a
-    graph.
+    """Predict the class of texts, images, audio or graphs, of each token of a text, or of the nodes
+    of a graph.
 
     A classifier prints the class and its probability, a tagger a line for each token, a node
     classifier a line for each node of the graph of --data.

@@ -19,6 +19,7 @@ from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.autocast import MODEL_LAWS as AUTOCAST_LAWS
 from zoo.testing.laws.batches import MODEL_LAWS as BATCH_LAWS
 from zoo.testing.laws.contracts import MODEL_LAWS as CONTRACT_LAWS
+from zoo.testing.laws.graphs import MODEL_LAWS as GRAPH_LAWS
 from zoo.testing.laws.helpers import (
     BestLabels,
     assert_close,
@@ -188,4 +189,5 @@ LAWS = (
     *AUTOCAST_LAWS,
     *CONTRACT_LAWS,
     *BATCH_LAWS,
+    *GRAPH_LAWS,
 )
