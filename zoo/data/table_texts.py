@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Literal
 
 from zoo.data.files import FileBytes
@@ -87,13 +88,15 @@ def warn_about_table(lines: TextLines, column: int | None) -> None:
     Args:
         column: the column of each line that is used, from 1; None: the whole line.
     """
-    suffix, first = FileBytes.suffix_of(lines.path), next(iter(lines), "")
+    suffix, head = FileBytes.suffix_of(lines.path), [*islice(lines, 2), "", ""]
+    first, second = head[0], head[1]
     if suffix in _JSON:
         names = _json_keys(first)
         what = "its lines are used as texts"
     elif suffix in _DELIMITERS:
-        cells = next(csv.reader([first], delimiter=_DELIMITERS[suffix]), [])
-        is_header = len(cells) > 1 and all(map(_HEADER_CELL.fullmatch, cells))
+        cells = _cells(first, suffix)
+        # A table of words has them in all lines.
+        is_header = _are_names(cells) and not _are_names(_cells(second, suffix))
         if column is not None and not is_header:
             return
         names = cells if is_header else [str(number) for number in range(1, len(cells) + 1)]
@@ -106,6 +109,14 @@ def warn_about_table(lines: TextLines, column: int | None) -> None:
     hint = f"choose columns with --columns, for example --columns {truncate(chosen, 80)}"
     joint = ", " if column is not None else "; "
     warnings.warn(f"{lines.path} is a table, but {what}{joint}{hint}", ZooWarning, stacklevel=2)
+
+
+def _cells(line: str, suffix: str) -> list[str]:
+    return next(csv.reader([line], delimiter=_DELIMITERS[suffix]), [])
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    return len(cells) > 1 and all(map(_HEADER_CELL.fullmatch, cells))
 
 
 def _check_width(row: Sequence[str], last: int, origin: str) -> None:

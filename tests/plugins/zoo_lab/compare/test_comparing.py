@@ -67,7 +67,7 @@ def test_a_study_is_run_written_and_continued(plan, options):
         "general",
     ]
     picture = (options.output / "letters-study.svg").read_text()
-    assert picture.startswith("<svg")
+    assert "<svg" in picture
     assert ">failed</text>" in picture
 
     folder = tasks[0].run_folder
