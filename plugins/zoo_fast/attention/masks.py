@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -12,10 +12,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from zoo.plugin import Mask
 
-T_ = TypeVar("T_")
+V = TypeVar("V")
 
-_KEPT = WeakIdKeyDictionary()  # type: ignore[no-untyped-call]
-"""Results by mask: two masks of the same tensors are different, as are their values later."""
+_KEPT: MutableMapping[Mask, dict[Hashable, Any]] = WeakIdKeyDictionary()
+"""Results by identity of the mask: the tensors of an equal mask may have had other values."""
 
 
 def is_causal_only(mask: Mask) -> bool:
@@ -62,9 +62,9 @@ def _compute_additive(mask: Mask, bias: Tensor, T: int, S: int, like: Tensor) ->
     return bias if dense is None else bias.masked_fill(~dense[:, None], float("-inf"))
 
 
-def _keep(mask: Mask, key: Hashable, compute: Callable[[], T_]) -> T_:
-    kept: dict[Hashable, Any] = _KEPT.setdefault(mask, {})
+def _keep(mask: Mask, key: Hashable, compute: Callable[[], V]) -> V:
+    kept = _KEPT.setdefault(mask, {})
     if key not in kept:
         kept[key] = compute()
-    value: T_ = kept[key]
+    value: V = kept[key]
     return value
