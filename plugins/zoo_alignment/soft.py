@@ -33,14 +33,6 @@ class Soft(Alignment):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
 
-    @property
-    def is_softmax(self) -> bool:
-        return True
-
-    @property
-    def dropout_p(self) -> float:
-        return self.dropout.p if self.training else 0.0
-
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:

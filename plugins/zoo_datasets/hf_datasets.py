@@ -3,10 +3,9 @@
 import contextlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from zoo import DataError
 from zoo.plugin import (
@@ -30,6 +29,7 @@ from zoo_datasets.columns import (
     missing_column,
 )
 
+T = TypeVar("T")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -136,22 +136,21 @@ class _Rows(Examples):
 
 
 def _read_image(value: Any, folder: Path) -> Array:
-    content, path = _stored_file(value)
-    return read_image(content or path)
+    return _read_file(read_image, value)
 
 
 def _read_audio(value: Any, folder: Path) -> Audio:
+    return _read_file(read_audio, value)
+
+
+def _read_file(read: Callable[[str | bytes], T], value: Any) -> T:
     content, path = _stored_file(value)
     if not content:
-        return read_audio(path)
-    # The extension selects the reader; that of FLAC also reads other formats than WAV.
-    with NamedTemporaryFile(suffix=".wav" if content.startswith(b"RIFF") else ".flac") as file:
-        file.write(content)
-        file.flush()
-        try:
-            return read_audio(file.name)
-        except DataError as error:
-            raise DataError(error.message) from None
+        return read(path)
+    try:
+        return read(content)
+    except DataError as error:  # the content has no name; `_Rows` adds that of the row
+        raise DataError(error.message) from None
 
 
 def _stored_file(value: Any) -> tuple[bytes, str]:

@@ -9,20 +9,20 @@ from importlib.util import find_spec
 
 from zoo.plugin import Acceleration, hookimpl
 
-_SCORERS = ("zoo_bahdanau", "zoo_luong", "zoo_transformer")
+_ATTENTION = ("zoo_alignment", "zoo_bahdanau", "zoo_luong", "zoo_transformer")
 FOLDERS: dict[str, tuple[str, ...]] = {
-    "attention": _SCORERS,
+    "attention": _ATTENTION,
     "ctc": ("zoo_ctc",),
-    "gat": ("zoo_gat", *_SCORERS),
+    "gat": ("zoo_gat", *_ATTENTION),
     "generation": (),
     "location": ("zoo_location",),
     "objectives": ("zoo_objectives",),
-    "recurrent": ("zoo_alignment", "zoo_recurrent", "zoo_tokens", *_SCORERS),
+    "recurrent": ("zoo_recurrent", "zoo_tokens", *_ATTENTION),
     "sampling": ("zoo_sampling",),
     "seq2seq": ("zoo_seq2seq",),
     "tokens": ("zoo_tokens",),
     "training": (),
-    "transformer": ("zoo_positions", "zoo_tokens", *_SCORERS),
+    "transformer": ("zoo_positions", "zoo_tokens", *_ATTENTION),
     "word2vec": ("zoo_tokens", "zoo_word2vec"),
 }
 """Folders, and the plugins they need; a folder is not imported if one is not installed."""

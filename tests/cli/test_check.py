@@ -17,5 +17,5 @@ def test_the_path_of_each_attention_is_printed():
     text = " ".join(_run().split())
     assert "inner-product-attention decoder.blocks.*.attention: accelerated" in text
     text = " ".join(_run("--set", "model.decoder.attention.align=sparsemax").split())
-    reason = "alignment 'sparsemax' is not a softmax"
+    reason = "alignment 'sparsemax' is not known as a softmax"
     assert f"inner-product-attention decoder.blocks.*.attention: reference path ({reason})" in text

@@ -34,7 +34,7 @@ def test_a_reason_is_described():
         "inner-product-attention"
     ]
     assert (encoder.evaluation, encoder.training) == (None, None)
-    assert decoder.describe() == "reference path (alignment 'sparsemax' is not a softmax)"
+    assert decoder.describe() == "reference path (alignment 'sparsemax' is not known as a softmax)"
 
 
 def test_both_modes_are_described():

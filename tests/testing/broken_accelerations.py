@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from zoo.interfaces import Call
@@ -47,6 +48,12 @@ class IgnoresHooks(TinyAcceleration):
     calls_parts: ClassVar[bool] = True
 
 
+class ReadsTheDeviceOfAWeight(TinyAcceleration):
+    def why_not(self, target: TwoLayers, device: torch.device) -> str | None:
+        found = target.first.weight.device.type
+        return None if found == device.type else f"the device is '{found}'"
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("same-signature", OtherArguments, TinyAcceleration),
@@ -55,4 +62,5 @@ BROKEN = [
     ("unchanged-arguments", OverwritesItsInput, TinyAcceleration),
     ("plain-copies", WritesAnAttribute, TinyAcceleration),
     ("reference-conditions", IgnoresHooks, TinyAcceleration),
+    ("given-device", ReadsTheDeviceOfAWeight, TinyAcceleration),
 ]

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from training_kit import make_spec
+from training_kit import make_spec, make_story_spec
 
 import zoo
 from zoo import ZooError
@@ -88,3 +88,26 @@ def test_another_tokenizer_is_rejected(data):
     path.write_text(json.dumps(tokenizer))
     with pytest.raises(ZooError, match=r"preprocessing\.source: the content of the tokenizer has"):
         _resume(data)
+
+
+def _train_on_stories(folder, steps, *, resume=False, classes=None, answer="h"):
+    """Train on stories whose answers are classes; ``answer`` replaces one of them, 'h'."""
+    spec = make_story_spec(folder, linear_start=False, steps=steps)
+    spec["preprocessing"]["target"] = {"type": "label", "classes": classes}
+    for key, split in (("data", "train"), ("validation", "validation")):
+        spec["train"][key]["target"] = "label"
+        path = folder / f"{split}.stories"
+        path.write_text(path.read_text().replace("\th\t", f"\t{answer}\t"))
+    return zoo.train(spec, output=folder / "run", device="cpu", resume=resume)
+
+
+def test_other_classes_are_rejected(tmp_path):
+    _train_on_stories(tmp_path, 2)
+
+    with pytest.raises(ZooError, match=r"preprocessing\.target\.classes: None -> \['h', "):
+        _train_on_stories(tmp_path, 3, resume=True, classes=["h", "g", "f", "e"])
+    # The spec has not changed, but the classes are fitted to other labels.
+    changed = r"preprocessing\.target\.classes: \['e', .*'h'\] -> \['d', .*'g'\]"
+    with pytest.raises(ZooError, match=changed):
+        _train_on_stories(tmp_path, 3, resume=True, answer="d")
+    assert _train_on_stories(tmp_path, 3, resume=True).step == 3

@@ -9,7 +9,7 @@ import typer
 from zoo.cli.output import JsonOption, print_json, print_rows
 
 EXAMPLE = "zoo list --kind scorer"
-_SHOWN = ("kind", "name", "plugin", "summary", "description")
+_SHOWN = ("kind", "name", "plugin", "serves", "summary", "description")
 
 
 def command(
@@ -49,7 +49,7 @@ def command(
     if not rows:
         print(f"no installed plugin has components of kind '{kind}'" if kind else "no matches")
         return
-    columns = [column for column in _SHOWN if column in rows[0]]
+    columns = [column for column in _SHOWN if all(column in row for row in rows)]
     print_rows(
         columns,
         ([row[column] for column in columns] for row in rows),

@@ -33,7 +33,8 @@ def command(
     """Show the documentation of a component, a part or a section, or the text of a spec.
 
     For a component: kind and version, the plugin and distribution that provide it, the paper,
-    the docstring, and the parameters that a spec can set, with allowed values and defaults.
+    the docstring, and the parameters that a spec can set, with allowed values and defaults. For
+    an acceleration: the class it serves and the methods it replaces.
     Parts are classes that a slot takes without a type, such as Attention.
     """
     from zoo.cli.index import load_index
@@ -81,6 +82,9 @@ def _print_component(component: ComponentRecord) -> None:
     out.print(Text.assemble((one_line(component.name), "bold cyan"), title))
     if component.slots:
         out.print(one_line(f"for slots of {' or '.join(component.slots)}"), markup=False)
+    if component.serves:
+        module = component.serves.rpartition(".")[0]
+        out.print(one_line(f"replaces {component.replaced()} of {module}"), markup=False)
     source = f"{component.distribution} {component.distribution_version}"
     out.print(one_line(f"plugin {component.plugin}, distribution {source}"), markup=False)
     out.print(f"{one_line(component.paper)}\n" if component.paper else "", markup=False)

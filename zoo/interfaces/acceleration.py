@@ -57,7 +57,8 @@ class Acceleration(Component, ABC):
         plain copies: saved, pickled and copied objects are not accelerated;
         reference conditions: with hooks, recorders, compilation, and with autocast or gradients if
         they are not declared, the reference path runs;
-        same signature: the methods take the arguments of the methods they replace.
+        same signature: the methods take the arguments of the methods they replace;
+        given device: `why_not` of a module on the meta device is that of the module with values.
     """
 
     kind: ClassVar[str] = "acceleration"

@@ -35,17 +35,6 @@ class Alignment(Component, nn.Module, ABC):
     """Whether it needs the number of previous queries."""
 
     @property
-    def is_softmax(self) -> bool:
-        """Whether the weights are the softmax of the masked scores, with dropout of `dropout_p`, so
-        that a fused path can be used."""
-        return False
-
-    @property
-    def dropout_p(self) -> float:
-        """Dropout probability that `forward` applies to the weights now; 0 in evaluation mode."""
-        return 0.0
-
-    @property
     def is_stochastic(self) -> bool:
         """Whether positions are sampled in training, so that the scores get no gradient.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, overload
 
 import torch
@@ -100,15 +100,9 @@ class Mask:
     offset: int | Tensor = 0
     pairs: Tensor | None = None
     bias: Tensor | None = None
-    _kept: dict[tuple[Any, ...], Any] = field(
+    _kept: dict[tuple[int, int, torch.device], Tensor | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-
-    @property
-    def is_causal_only(self) -> bool:
-        """Whether query t attends to keys 0 to t, and no key is masked for another reason."""
-        starts_at_zero = isinstance(self.offset, int) and self.offset == 0
-        return self.causal and starts_at_zero and self.keys is None and self.pairs is None
 
     def sees_all_keys(self, S: int) -> bool:
         """Whether the causal condition, if set, masks none of S keys; False if not known."""
@@ -117,49 +111,15 @@ class Mask:
     def dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
         """Return a boolean tensor broadcastable to [B, T, S], or None if no key is masked.
 
-        It is computed once for all layers that use this mask with the same lengths.
+        It is computed once for all layers that use this mask with the same lengths; each time in
+        compiled graphs.
         """
-        return self._keep((T, S, device), lambda: self._compute_dense(T, S, device))
-
-    def additive(self, T: int, S: int, like: Tensor) -> Tensor | None:
-        """Return the bias, with -inf at masked keys, in the dtype of ``like``: [B or 1, H, T, S].
-
-        None without a bias. One without a gradient is computed once, like `dense`.
-        """
-        if self.bias is None:
-            return None
-        if self.bias.requires_grad:
-            return self._compute_additive(T, S, like)
-        key = (T, S, like.device, like.dtype)
-        return self._keep(key, lambda: self._compute_additive(T, S, like))
-
-    def simplified(self) -> Mask:
-        """Return this mask without `keys` if no key is masked.
-
-        The values of `keys` are read on the CPU only, and not in compiled graphs.
-        """
-        if self.keys is None or type(self.keys) is not Tensor or self.keys.device.type != "cpu":
-            return self
         if torch.compiler.is_compiling():
-            return self
-        return self._keep((), self._simplify)
-
-    def _simplify(self) -> Mask:
-        return replace(self, keys=None) if bool(self.keys.all()) else self  # type: ignore[union-attr]
-
-    def _keep(self, key: tuple[Any, ...], compute: Callable[[], _T]) -> _T:
-        """Compute a value once; each time in compiled graphs."""
-        if torch.compiler.is_compiling():
-            return compute()
+            return self._compute_dense(T, S, device)
+        key = (T, S, device)
         if key not in self._kept:
-            self._kept[key] = compute()
-        value: _T = self._kept[key]
-        return value
-
-    def _compute_additive(self, T: int, S: int, like: Tensor) -> Tensor:
-        assert self.bias is not None
-        bias, dense = self.bias.to(like.dtype)[None], self.dense(T, S, like.device)
-        return bias if dense is None else bias.masked_fill(~dense[:, None], float("-inf"))
+            self._kept[key] = self._compute_dense(T, S, device)
+        return self._kept[key]
 
     def _compute_dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
         parts = []

@@ -30,14 +30,6 @@ class State:
         """
         return self.updated(_select_rows(self.per_hypothesis, parents))
 
-    def select(self, sources: Tensor, rows: Tensor) -> State:
-        """Return the state of some sources, given their indices and those of their hypotheses."""
-        return replace(
-            self,
-            per_hypothesis=_select_rows(self.per_hypothesis, rows),
-            per_source=_select_rows(self.per_source, rows),
-        )
-
     def repeat(self, times: int) -> State:
         """Repeat each row ``times`` times consecutively, for several hypotheses per source."""
         return replace(

@@ -116,10 +116,6 @@ class TinyAlignment(Alignment):
 
     name: ClassVar[str] = "tiny"
 
-    @property
-    def is_softmax(self) -> bool:
-        return True
-
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import Attention, Blueprint, Call, Mask, Scorer
-from zoo.testing.tiny import TinyAlignment
+from zoo_alignment.soft import Soft
 
 DIM = 8
 
@@ -41,7 +41,7 @@ def build_attention(
     blueprint = Blueprint.of(
         Attention,
         scorer=Blueprint.of(scorer, **params),
-        align=Blueprint.of(TinyAlignment),
+        align=Blueprint.of(Soft),
         heads=heads,
         **options,
     )

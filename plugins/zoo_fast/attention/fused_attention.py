@@ -16,6 +16,7 @@ from zoo_fast.attention.fused_additive import fused_additive
 from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.attention.projections import project_inputs
 from zoo_fast.attention.score_forms import prepared_scale
+from zoo_fast.attention.softmax_dropout import softmax_dropout, why_not_softmax
 from zoo_fast.device.triton_support import why_not_triton_on
 
 Memory = Tensor | Mapping[str, Tensor]
@@ -86,8 +87,9 @@ class AdditiveAttention(_FusedAttention):
 
 def why_not_inner_product(target: Attention) -> str | None:
     """Return why the attention is not a softmax of inner products, or None if it is."""
-    if not target.align.is_softmax:
-        return f"alignment '{target.align.name}' is not a softmax"
+    reason = why_not_softmax(target.align)
+    if reason is not None:
+        return reason
     for scorer in target.scorers:
         if not prepared_scale.knows(scorer):
             return f"scorer '{target.scorers.first.name}' is not known as an inner product"
@@ -96,8 +98,9 @@ def why_not_inner_product(target: Attention) -> str | None:
 
 def why_not_additive(target: Attention) -> str | None:
     """Return why the attention is not a softmax of additive scores, or None if it is."""
-    if not target.align.is_softmax:
-        return f"alignment '{target.align.name}' is not a softmax"
+    reason = why_not_softmax(target.align)
+    if reason is not None:
+        return reason
     for scorer in target.scorers:
         is_additive = isinstance(scorer, AdditiveScorer) and not scorer.sequential
         if not is_additive or plain_class(scorer).score is not AdditiveScorer.score:
@@ -119,7 +122,9 @@ def head_contexts(
     queries, prepared = project_inputs(target, query, memory, position=position, offset=offset)
     keys, values = prepared["keys"], prepared["values"]  # [B, Hkv, S, *]
     mask = add_position_bias(mask, position, queries, keys, offset)
-    scale, dropout_p = prepared_scale(target.scorers.first), target.align.dropout_p
+    scale, dropout_p = prepared_scale(target.scorers.first), softmax_dropout(target.align)
+    if dropout_p is None:
+        return None
     if scale is not None:
         return fused_softmax(queries, keys, values, mask, scale=scale, dropout_p=dropout_p)
     a, v = _additive_terms(target, queries)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from zoo.attention.heads import repeat_heads
 from zoo.interfaces import Mask
+from zoo_fast.attention.masks import additive_mask, is_causal_only, without_full_keys
 from zoo_fast.attention.short import why_not_short
 
 
@@ -98,11 +99,11 @@ def _supports_groups(query: Tensor, attn_mask: Tensor | None) -> bool:
 
 def _mask_arguments(mask: Mask, query: Tensor, S: int) -> tuple[Tensor | None, bool]:
     """Return the mask [..., 1 or H, T, S], boolean or additive, and whether the flag is causal."""
-    mask = mask.simplified()
-    if mask.is_causal_only and mask.bias is None:
+    mask = without_full_keys(mask)
+    if is_causal_only(mask) and mask.bias is None:
         return None, not mask.sees_all_keys(S)
     T = query.shape[-2]
     if mask.bias is not None:
-        return mask.additive(T, S, query), False
+        return additive_mask(mask, T, S, query), False
     dense = mask.dense(T, S, query.device)
     return (None if dense is None else dense[:, None]), False

@@ -22,15 +22,13 @@ def why_not_triton(*tensors: Tensor) -> str | None:
     if torch.compiler.is_compiling():
         return "the model is compiled"
     for tensor in tensors:
-        reason = why_not_triton_on(tensor.device.type)
+        reason = why_not_triton_on(tensor.device.type, tensor.dtype)
         if reason is not None:
             return reason
-        if tensor.is_floating_point() and tensor.dtype not in _DTYPES:
-            return f"the dtype is {tensor.dtype}"
     return None
 
 
-def why_not_triton_on(device: str) -> str | None:
+def why_not_triton_on(device: str, dtype: torch.dtype = torch.float32) -> str | None:
     """Return the reason why Triton kernels cannot be used on a device type, None if they can."""
     mode = os.environ.get("ZOO_TRITON", "auto")
     if mode == "off":
@@ -39,6 +37,8 @@ def why_not_triton_on(device: str) -> str | None:
         return "Triton is not installed"
     if device != "cuda" and (mode, device) != ("interpret", "cpu"):
         return f"the device is '{device}', not 'cuda'"
+    if dtype.is_floating_point and dtype not in _DTYPES:
+        return f"the dtype is {dtype}"
     return None
 
 

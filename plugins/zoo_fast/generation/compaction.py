@@ -14,6 +14,7 @@ from torch import Tensor
 from zoo.generation.search import DecodeState
 from zoo.plugin import Sampler
 from zoo_fast.generation.known_samplers import known_sampler
+from zoo_fast.generation.state_items import select_items
 
 MIN_ROWS = 64
 """Smaller batches are not reduced on a GPU, whose steps take as long with fewer rows."""
@@ -40,9 +41,9 @@ class Compaction:
         active = [item for item, is_done in enumerate(done) if not is_done]
         rows = state.search.scores.numel()
         on_gpu = state.invalid.device.type == "cuda"
-        if known_sampler(self._sampler).keeps_items or (
-            on_gpu and (rows < MIN_ROWS or steps_left < MIN_STEPS)
-        ):
+        if known_sampler(self._sampler).keeps_items or not select_items.knows(state.state):
+            return None
+        if on_gpu and (rows < MIN_ROWS or steps_left < MIN_STEPS):
             return None
         size = 1 << (len(active) - 1).bit_length()
         if not active or size > len(done) // 2:
@@ -76,6 +77,8 @@ def _select_items(state: DecodeState, items: Tensor) -> DecodeState:
     """Return the state of some items, given their indices [n]."""
     prompts, search, W = state.prompts, state.search, state.search.scores.shape[1]
     own = torch.arange(W, device=items.device)
+    decoder_state = select_items(state.state, items, (items[:, None] * W + own).flatten())
+    assert decoder_state is not None
     parts = {
         name: getattr(search, name).index_select(0, items)
         for name in ("tokens", "scores", "finished", "num_generated")
@@ -94,6 +97,6 @@ def _select_items(state: DecodeState, items: Tensor) -> DecodeState:
             sampler_state=sampler_state,
             **parts,
         ),
-        state.state.select(items, (items[:, None] * W + own).flatten()),
+        decoder_state,
         state.invalid,
     )

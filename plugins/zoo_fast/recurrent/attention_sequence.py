@@ -14,6 +14,7 @@ from torch import Tensor
 
 from zoo.plugin import Attention
 from zoo_fast.attention.score_forms import score_form
+from zoo_fast.attention.softmax_dropout import softmax_dropout
 from zoo_fast.recurrent.sequence import decode_sequence
 from zoo_fast.recurrent.sequence_inputs import SequenceInputs
 from zoo_recurrent.cells import CellStack, RecurrentCell
@@ -28,7 +29,7 @@ def why_not_attention_sequence(cells: CellStack, attention: Attention) -> str | 
         return f"there are {len(cells.cells)} layers"
     if attention.project != "none" or attention.heads > 1:
         return "the attention has several heads or projections"
-    if not align.is_softmax or align.dropout_p > 0:
+    if softmax_dropout(align) != 0:
         return f"alignment '{align.name}' is not a softmax without dropout"
     if score_form(attention.scorers.first) is None:
         return f"scorer '{attention.scorers.first.name}' has no score form"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.plugin import Acceleration, Call
-from zoo_fast.device.triton_support import why_not_triton
+from zoo_fast.device.triton_support import why_not_triton_on
 from zoo_tokens.token import Token
 
 
@@ -28,7 +28,7 @@ class TokenLookup(Acceleration):
             return "the table is not trained"
         if type(table) not in (nn.Parameter, Tensor):
             return f"the table is a {type(table).__name__}"
-        return why_not_triton(table)
+        return why_not_triton_on(device.type, table.dtype)
 
     def lookup(self, target: Token, tokens: Tensor) -> Tensor:
         from zoo_fast.tokens.kernels.lookup import lookup

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import State
+from zoo_fast.generation.state_items import select_items, select_rows
 
 SLOTS = "slots"
 """Name of the index of caches in a state: the row of the source at each position, [R, N]."""
@@ -76,22 +77,20 @@ class CachedState(State):
         )
 
     def reorder(self, parents: Tensor) -> CachedState:
-        return replace(self, rows=_select(self.rows, parents))
-
-    def select(self, sources: Tensor, rows: Tensor) -> CachedState:
-        return replace(
-            self,
-            rows=_select(self.rows, rows),
-            history=_select(self.history, rows),
-            shared=_select(self.shared, sources),
-        )
+        return replace(self, rows=select_rows(self.rows, parents))
 
     def repeat(self, times: int) -> CachedState:
         return replace(self, rows=_repeat(self.rows, times), history=_repeat(self.history, times))
 
 
-def _select(tensors: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
-    return {name: tensor.index_select(0, rows) for name, tensor in tensors.items()}
+@select_items.register(CachedState)
+def _select(state: CachedState, items: Tensor, rows: Tensor) -> CachedState:
+    return replace(
+        state,
+        rows=select_rows(state.rows, rows),
+        history=select_rows(state.history, rows),
+        shared=select_rows(state.shared, items),
+    )
 
 
 def _repeat(tensors: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position, State
 from zoo_fast.attention.fused_softmax import fused_softmax
+from zoo_fast.attention.masks import without_full_keys
 from zoo_fast.device.packed_linear import PackedWeights, packed_weights
 from zoo_fast.transformer.cached_state import CachedState
 from zoo_fast.transformer.fused_step import why_not_blocks
@@ -92,7 +93,7 @@ class _Blocks:
     ) -> None:
         self.caches: Mapping[str, Tensor] = state.per_hypothesis
         self.sources: Mapping[str, Tensor] = state.per_source
-        self.mask = Mask(keys=self.sources["mask"]).simplified()
+        self.mask = without_full_keys(Mask(keys=self.sources["mask"]))
         self.position, self.offset, self.packed = position, offset, packed
 
     def run(self, index: int, block: Block, x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import Attention, Blueprint, Call, Mask, Memory
-from zoo.testing.tiny import TinyAlignment
+from zoo_alignment.soft import Soft
 from zoo_positions.rotary import Rotary
 from zoo_tokens.token import Token
 from zoo_transformer.block import Block
@@ -79,7 +79,7 @@ def _attention() -> Blueprint[Attention]:
     return Blueprint.of(
         Attention,
         scorer=Blueprint.of(ScaledDot),
-        align=Blueprint.of(TinyAlignment),
+        align=Blueprint.of(Soft),
         heads=2,
         kv_heads=1,
     )

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from zoo.acceleration import plain_class
 from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
+from zoo_fast.attention.softmax_dropout import why_not_softmax
 from zoo_fast.device.triton_support import why_not_triton_on
 from zoo_fast.transformer.cached_state import SLOTS, CachedState
 from zoo_fast.transformer.matrices import lookup_table, output_matrix
@@ -151,8 +152,9 @@ def _why_not_attention(attention: Attention) -> str | None:
         return f"{type(attention).__name__} is not known"
     if plain_class(scorer) is not ScaledDot:
         return f"scorer '{scorer.name}' is not scaled-dot"
-    if not attention.align.is_softmax:
-        return f"alignment '{attention.align.name}' is not a softmax"
+    reason = why_not_softmax(attention.align)
+    if reason is not None:
+        return reason
     if attention.project != "qkv" or attention.merge != "concat":
         return "the attention does not project or concatenate its heads"
     if attention.head_dim % 32:

@@ -70,13 +70,5 @@ def test_very_low_valid_scores_get_all_the_weight():
     assert Soft()(scores, mask).tolist() == [0.5, 0.5, 0]
 
 
-def test_is_a_softmax_with_dropout_in_training():
-    soft = Soft(dropout=0.25)
-
-    assert soft.is_softmax
-    assert soft.dropout_p == 0.25
-    assert soft.eval().dropout_p == 0.0
-
-
 def test_state_dict_is_empty():
     assert list(Soft().state_dict()) == []

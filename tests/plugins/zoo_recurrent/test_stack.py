@@ -1,29 +1,14 @@
 import pytest
 import torch
+from recurrent_kit import HOOKS, build_stack, check_hook_of_a_cell, stack_batch
 
 from zoo_recurrent.stack import Stack
-
-LENGTHS = [5, 1, 0, 3]
-
-
-def batch(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return inputs and mask of four items, one of them of length 1 and one empty."""
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(len(LENGTHS), 5, 3, generator=generator, dtype=dtype)
-    return inputs, torch.arange(5)[None] < torch.tensor(LENGTHS)[:, None]
-
-
-def build(cell: str, layers: int, bidirectional: bool, dropout: float = 0.0) -> Stack:
-    torch.manual_seed(0)
-    return Stack(
-        cell, input_dim=3, hidden=4, layers=layers, bidirectional=bidirectional, dropout=dropout
-    )
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "gru-cho"])
 def test_memory_holds_masked_states_and_final_states(cell):
-    stack = build(cell, 2, bidirectional=True)
-    inputs, mask = batch()
+    stack = build_stack(cell, 2, bidirectional=True)
+    inputs, mask = stack_batch()
 
     memory = stack(inputs, mask)
 
@@ -49,18 +34,6 @@ def test_shapes_on_the_meta_device(cell):
     )
 
 
-@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+@pytest.mark.parametrize("register", HOOKS)
 def test_hooks_on_a_cell_run_and_do_not_change_the_result(register):
-    stack = build("lstm", 2, bidirectional=True)
-    inputs, mask = batch()
-    expected = stack(inputs, mask)
-    calls = []
-    handle = getattr(stack.layers[1][1], register)(lambda *args: calls.append(args))
-
-    memory = stack(inputs, mask)
-    handle.remove()
-    stack(inputs, mask)
-
-    assert len(calls) == inputs.shape[1]
-    torch.testing.assert_close(memory.states, expected.states, rtol=0, atol=1e-6)
-    torch.testing.assert_close(memory.carry, expected.carry, rtol=0, atol=1e-6)
+    check_hook_of_a_cell(build_stack("lstm", 2, bidirectional=True), register)

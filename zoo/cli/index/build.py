@@ -23,7 +23,7 @@ from zoo.cli.loaded_command import load_command
 from zoo.cli.panels import COMMAND_NAMES
 from zoo.errors import SpecError
 from zoo.hub.catalogue import Catalogue, CatalogueEntry, load_catalogue, read_catalogue
-from zoo.interfaces import KINDS, Entry, Part
+from zoo.interfaces import KINDS, Acceleration, Entry, Part
 from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry
@@ -104,18 +104,22 @@ def _describe_plugin(plugin: Plugin) -> PluginRecord:
 
 
 def _describe_component(entry: Entry) -> ComponentRecord:
+    cls = entry.cls
+    served = cls.serves if issubclass(cls, Acceleration) else None
     return ComponentRecord(
         entry.kind,
         entry.name,
-        entry.cls.version,
+        cls.version,
         entry.plugin,
         entry.distribution,
         entry.distribution_version,
-        str(entry.cls.paper),
+        str(cls.paper),
         entry.summary,
-        inspect.getdoc(entry.cls) or "",
-        describe_parameters(entry.cls),
-        [base.__name__ for base in entry.cls.base_classes()] if issubclass(entry.cls, Part) else (),
+        inspect.getdoc(cls) or "",
+        describe_parameters(cls),
+        [base.__name__ for base in cls.base_classes()] if issubclass(cls, Part) else (),
+        f"{served.__module__}.{served.__qualname__}" if served else "",
+        cls.methods() if issubclass(cls, Acceleration) else (),
     )
 
 

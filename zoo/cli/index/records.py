@@ -36,11 +36,21 @@ class ComponentRecord:
     parameters: Sequence[ParameterRecord]
     slots: Sequence[str] = ()
     """For a part, the classes in whose slots it can be used."""
+    serves: str = ""
+    """For an acceleration, the class it serves, with its module."""
+    methods: Sequence[str] = ()
+    """For an acceleration, the methods it replaces."""
+
+    def replaced(self) -> str:
+        """Return the methods that an acceleration replaces, such as 'Attention.forward'."""
+        class_name = self.serves.rpartition(".")[2]
+        return ", ".join(f"{class_name}.{method}" for method in self.methods)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that ``zoo list --json`` prints."""
         keys = ("kind", "name", "version", "plugin", "distribution", "paper", "summary")
-        return {key: getattr(self, key) for key in keys}
+        row = {key: getattr(self, key) for key in keys}
+        return row | {"serves": self.replaced()} if self.serves else row
 
 
 @dataclass(frozen=True)

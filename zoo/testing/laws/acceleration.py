@@ -143,6 +143,26 @@ def _check_hooks(acceleration: Acceleration, call: Call, accelerated: nn.Module)
             assert reason is not None, f"it is used while the weights of '{name}' are recorded"
 
 
+def given_device(config: Configuration) -> None:
+    """`why_not` tests the device that it is given: for a module on the meta device, as `zoo check`
+    builds it, it returns the same reason as for one with values."""
+    cls: Any = config.cls
+    modules = 0
+    for dtype in cls.dtypes:
+        for call in config.build().cases(dtype):
+            if not isinstance(call.target, nn.Module):
+                continue
+            modules += 1
+            meta = copy.deepcopy(call.target).to("meta")
+            with torch.set_grad_enabled(cls.differentiable):
+                expected, found = (
+                    config.build().why_not(target, _device(call)) for target in (call.target, meta)
+                )
+            assert found == expected, f"on the meta device: {found!r}, not {expected!r}"
+    if not modules:
+        raise NotApplicable("no case has a module")
+
+
 def _called_parts(acceleration: Acceleration, call: Call, target: nn.Module) -> set[str]:
     """Return the names of the parts whose forward hooks run in a call."""
     called: set[str] = set()
@@ -247,4 +267,5 @@ LAWS = (
     Law("unchanged-arguments", unchanged_arguments),
     Law("plain-copies", plain_copies),
     Law("reference-conditions", reference_conditions),
+    Law("given-device", given_device),
 )

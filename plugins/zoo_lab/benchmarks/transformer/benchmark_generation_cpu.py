@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 
 from zoo_lab.bench.benchmark import Bound
-from zoo_lab.benchmarks.transformer.benchmark_greedy_generation import GreedyGeneration
+from zoo_lab.benchmarks.transformer.seq2seq_generation import Seq2SeqGeneration, TransformerSize
 
 
-class GreedyGenerationCpu(GreedyGeneration):
+class GreedyGenerationCpu(Seq2SeqGeneration):
     """Greedy generation on the CPU in float32, compared with transformers and CTranslate2.
 
     The target is 1.0 against CTranslate2 and 1.5 against `generate` of transformers, with all
@@ -19,8 +19,8 @@ class GreedyGenerationCpu(GreedyGeneration):
 
     Args:
         batch: number of items.
-        source_length: length of the sources.
         length: number of generated tokens.
+        source_length: length of the sources.
         layers: number of blocks of encoder and decoder.
         dim: width of the states.
         hidden: width of the feed-forward networks.
@@ -33,30 +33,17 @@ class GreedyGenerationCpu(GreedyGeneration):
     target: ClassVar[float | None] = 1.0
     peer_targets: ClassVar[Mapping[str, float]] = {"transformers": 1.5, "ctranslate2": 1.0}
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"batch": (1, 8, 32)}
+    sampler_spec: ClassVar[Mapping[str, Any]] = {"type": "greedy"}
     packages: ClassVar[Sequence[str]] = ("transformers", "ctranslate2")
 
     def __init__(
         self,
         *,
         batch: Annotated[int, Field(ge=1)] = 8,
-        source_length: Annotated[int, Field(ge=1)] = 32,
         length: Annotated[int, Field(ge=1)] = 64,
-        layers: Annotated[int, Field(ge=1)] = 6,
-        dim: Annotated[int, Field(ge=2, multiple_of=2)] = 512,
-        hidden: Annotated[int, Field(ge=1)] = 2048,
-        heads: Annotated[int, Field(ge=1)] = 8,
-        vocab: Annotated[int, Field(ge=4)] = 32000,
+        size: TransformerSize,
     ) -> None:
-        super().__init__(
-            batch=batch,
-            source_length=source_length,
-            length=length,
-            layers=layers,
-            dim=dim,
-            hidden=hidden,
-            heads=heads,
-            vocab=vocab,
-        )
+        super().__init__(batch=batch, length=length, size=size)
 
     def bound(self) -> Bound:
         half_precision = super().bound()
@@ -74,7 +61,7 @@ class GreedyGenerationCpu(GreedyGeneration):
         model.config.normalize_before = model.config.normalize_embedding = False
         # The method of BartLoader keeps the padding token, which Marian's vocabularies have last.
         spec = BartLoader.get_model_spec(MarianMTLoader(), model)
-        names = ["<pad>", "</s>", "<unk>", *(f"t{i}" for i in range(3, self.vocab))]
+        names = ["<pad>", "</s>", "<unk>", *(f"t{i}" for i in range(3, self.size.vocab))]
         spec.register_source_vocabulary(names)
         spec.register_target_vocabulary(names)
         spec.config.eos_token, spec.config.unk_token = "</s>", "<unk>"

@@ -5,6 +5,7 @@ width, H heads.
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
@@ -70,9 +71,9 @@ class HandWrittenBlock(nn.Module):
 class HandWrittenStack(nn.Module):
     """The blocks of the encoder or the decoder."""
 
-    def __init__(self, layers: int, **options: int | float) -> None:
+    def __init__(self, blocks: Iterable[HandWrittenBlock]) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(HandWrittenBlock(**options) for _ in range(layers))  # type: ignore[arg-type]
+        self.blocks = nn.ModuleList(blocks)
 
     def forward(self, x: Tensor, mask: Tensor, memory: Tensor | None = None) -> Tensor:
         for block in self.blocks:
@@ -120,10 +121,13 @@ class HandWrittenTransformer(nn.Module):
         length: int,
     ) -> None:
         super().__init__()
-        options = {"dim": dim, "heads": heads, "hidden": hidden, "dropout": dropout}
         self.source = HandWrittenEmbedding(vocab, dim)
-        self.encoder = HandWrittenStack(layers, **options, cross=False)
-        self.decoder = HandWrittenStack(layers, **options, cross=True)
+        self.encoder, self.decoder = (
+            HandWrittenStack(
+                HandWrittenBlock(dim, heads, hidden, dropout, cross) for _ in range(layers)
+            )
+            for cross in (False, True)
+        )
         self.dropout = nn.Dropout(dropout)
         frequencies = torch.exp(torch.arange(0, dim, 2).double() * (-math.log(10000.0) / dim))
         angles = torch.arange(length).double()[:, None] * frequencies

@@ -45,7 +45,7 @@ def test_inner_products_with_softmax_are_accelerated(scorer, heads):
 @pytest.mark.parametrize(
     ("form", "reason"),
     [
-        ({"align": Blueprint.of(Uniform)}, "alignment 'uniform' is not a softmax"),
+        ({"align": Blueprint.of(Uniform)}, "alignment 'uniform' is not known as a softmax"),
         ({"scorer": "additive"}, "scorer 'additive' is not known as an inner product"),
         ({"scorer": Blueprint.of(Doubled)}, "scorer 'doubled' is not known as an inner product"),
     ],

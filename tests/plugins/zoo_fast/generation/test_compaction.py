@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from zoo.generation import loop
-from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory, State, decode
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_fast.generation.compaction import Compaction
 from zoo_sampling.beam import Beam
@@ -72,4 +72,17 @@ class KeepingSampler(Greedy):
 
 def test_batches_of_unknown_samplers_are_not_reduced(decoder):
     run(decoder, KeepingSampler())
+    assert set(decoder.rows) == {9}
+
+
+class OtherState(State):
+    """A state of a class that is not known."""
+
+
+def test_batches_with_unknown_states_are_not_reduced(decoder, monkeypatch):
+    start = decoder.start
+    monkeypatch.setattr(
+        decoder, "start", lambda *args, **kwargs: OtherState(**vars(start(*args, **kwargs)))
+    )
+    run(decoder, Greedy())
     assert set(decoder.rows) == {9}

@@ -2,27 +2,13 @@
 
 import pytest
 import torch
+from recurrent_kit import HOOKS, build_stack, check_hook_of_a_cell, stack_batch
 
 import zoo
 from zoo_fast.recurrent.stacks import packed, padded
 from zoo_recurrent.stack import Stack
 
 PATHS = {"reference": Stack.run_layers, "packed": packed, "padded": padded}
-LENGTHS = [5, 1, 0, 3]
-
-
-def batch(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return inputs and mask of four items, one of them of length 1 and one empty."""
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(len(LENGTHS), 5, 3, generator=generator, dtype=dtype)
-    return inputs, torch.arange(5)[None] < torch.tensor(LENGTHS)[:, None]
-
-
-def build(cell: str, layers: int, bidirectional: bool, dropout: float = 0.0) -> Stack:
-    torch.manual_seed(0)
-    return Stack(
-        cell, input_dim=3, hidden=4, layers=layers, bidirectional=bidirectional, dropout=dropout
-    )
 
 
 def all_paths(
@@ -40,8 +26,8 @@ def all_paths(
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_reference_path_equals_fused_paths(cell, layers, bidirectional):
-    stack = build(cell, layers, bidirectional)
-    inputs, mask = batch()
+    stack = build_stack(cell, layers, bidirectional)
+    inputs, mask = stack_batch()
 
     (states, finals), *fused = all_paths(stack, inputs, mask)
 
@@ -58,8 +44,8 @@ def test_reference_path_equals_fused_paths(cell, layers, bidirectional):
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_gradients_of_all_paths_are_equal(cell, bidirectional):
-    stack = build(cell, 2, bidirectional).double()
-    inputs, mask = batch(torch.float64)
+    stack = build_stack(cell, 2, bidirectional).double()
+    inputs, mask = stack_batch(torch.float64)
     inputs.requires_grad_()
 
     gradients = []
@@ -75,8 +61,8 @@ def test_gradients_of_all_paths_are_equal(cell, bidirectional):
 
 @pytest.mark.parametrize("path", list(PATHS))
 def test_final_state_of_an_empty_item_is_zero(path):
-    stack = build("lstm", 2, bidirectional=True)
-    inputs, mask = batch()
+    stack = build_stack("lstm", 2, bidirectional=True)
+    inputs, mask = stack_batch()
 
     _, finals = PATHS[path](stack, inputs, mask)
 
@@ -88,8 +74,8 @@ def test_final_state_of_an_empty_item_is_zero(path):
 @pytest.mark.parametrize("path", list(PATHS))
 @pytest.mark.parametrize("value", [1e6, float("nan")])
 def test_inputs_at_masked_positions_have_no_effect(path, value):
-    stack = build("gru", 2, bidirectional=True)
-    inputs, mask = batch()
+    stack = build_stack("gru", 2, bidirectional=True)
+    inputs, mask = stack_batch()
     run = PATHS[path]
     states, finals = run(stack, inputs, mask)
 
@@ -101,8 +87,8 @@ def test_inputs_at_masked_positions_have_no_effect(path, value):
 
 @pytest.mark.parametrize("path", list(PATHS))
 def test_dropout_is_applied_between_layers_only(path):
-    inputs, mask = batch()
-    one, two = build("rnn", 1, True, dropout=0.5), build("rnn", 2, True, dropout=0.5)
+    inputs, mask = stack_batch()
+    one, two = build_stack("rnn", 1, True, dropout=0.5), build_stack("rnn", 2, True, dropout=0.5)
 
     def states(stack: Stack) -> torch.Tensor:
         return PATHS[path](stack, inputs, mask)[0][mask]
@@ -111,21 +97,9 @@ def test_dropout_is_applied_between_layers_only(path):
     assert not torch.equal(states(two.train()), states(two.eval()))
 
 
-@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+@pytest.mark.parametrize("register", HOOKS)
 def test_hooks_on_a_cell_run_and_do_not_change_the_result(register):
-    stack = zoo.accelerate(build("lstm", 2, bidirectional=True))
-    inputs, mask = batch()
-    expected = stack(inputs, mask)
-    calls = []
-    handle = getattr(stack.layers[1][1], register)(lambda *args: calls.append(args))
-
-    memory = stack(inputs, mask)
-    handle.remove()
-    stack(inputs, mask)
-
-    assert len(calls) == inputs.shape[1]
-    torch.testing.assert_close(memory.states, expected.states, rtol=0, atol=1e-6)
-    torch.testing.assert_close(memory.carry, expected.carry, rtol=0, atol=1e-6)
+    check_hook_of_a_cell(zoo.accelerate(build_stack("lstm", 2, bidirectional=True)), register)
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "gru-cho"])
@@ -133,8 +107,8 @@ def test_triton_kernels_equal_the_reference_path(cell, monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    stack = build(cell, 1, bidirectional=True).to(device)
-    inputs, mask = (tensor[:, :3].to(device) for tensor in batch())
+    stack = build_stack(cell, 1, bidirectional=True).to(device)
+    inputs, mask = (tensor[:, :3].to(device) for tensor in stack_batch())
 
     results = []
     for path in (Stack.run_layers, padded):

@@ -7,6 +7,7 @@ import zoo
 from zoo import recording
 from zoo.acceleration.conditions import why_not
 from zoo.plugin import Memory
+from zoo_fast.generation.state_items import select_items
 from zoo_fast.transformer.cached_state import CachedState
 from zoo_fast.transformer.fused_step import FusedDecoding
 
@@ -161,7 +162,8 @@ def test_a_state_can_be_selected_and_has_the_layout_of_the_reference():
     keys = state.per_hypothesis["0.keys"]
     state = state.reorder(parents)
     assert torch.equal(state.per_hypothesis["0.keys"], keys[parents])
-    chosen = state.select(torch.tensor([1], device=DEVICE), torch.tensor([2, 3], device=DEVICE))
+    items, rows = torch.tensor([1], device=DEVICE), torch.tensor([2, 3], device=DEVICE)
+    chosen = select_items(state, items, rows)
     assert torch.equal(chosen.per_hypothesis["0.keys"], keys[parents][2:])
     assert torch.equal(chosen.per_source["mask"], state.per_source["mask"][2:])
     assert chosen.per_hypothesis["at"].tolist() == [1, 1]

@@ -1,0 +1,70 @@
+"""Masks in the forms that kernels take; each is computed once for all layers that share a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, MutableMapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from zoo.plugin import Mask
+
+V = TypeVar("V")
+
+_KEPT: MutableMapping[Mask, dict[Hashable, Any]] = WeakIdKeyDictionary()
+"""Results by identity of the mask: the tensors of an equal mask may have had other values."""
+
+
+def is_causal_only(mask: Mask) -> bool:
+    """Whether query t attends to keys 0 to t, and no key is masked for another reason."""
+    starts_at_zero = isinstance(mask.offset, int) and mask.offset == 0
+    return mask.causal and starts_at_zero and mask.keys is None and mask.pairs is None
+
+
+def without_full_keys(mask: Mask) -> Mask:
+    """Return the mask without `keys` if no key is masked.
+
+    The values of `keys` are read on the CPU only, and not in compiled graphs.
+    """
+    if mask.keys is None or type(mask.keys) is not Tensor or mask.keys.device.type != "cpu":
+        return mask
+    if torch.compiler.is_compiling():
+        return mask
+    simplified = _keep(mask, "keys", lambda: _simplify(mask))
+    return mask if simplified is None else simplified
+
+
+def additive_mask(mask: Mask, T: int, S: int, like: Tensor) -> Tensor | None:
+    """Return the bias, with -inf at masked keys, in the dtype of ``like``: [B or 1, H, T, S].
+
+    None without a bias. One with a gradient is computed for each layer.
+    """
+    if mask.bias is None:
+        return None
+    if mask.bias.requires_grad or torch.compiler.is_compiling():
+        return _compute_additive(mask, mask.bias, T, S, like)
+    bias = mask.bias
+    key = (T, S, like.device, like.dtype)
+    return _keep(mask, key, lambda: _compute_additive(mask, bias, T, S, like))
+
+
+def _simplify(mask: Mask) -> Mask | None:
+    """Return the mask without keys; None, not the mask, which would keep itself, if it has any."""
+    assert mask.keys is not None
+    return replace(mask, keys=None) if bool(mask.keys.all()) else None
+
+
+def _compute_additive(mask: Mask, bias: Tensor, T: int, S: int, like: Tensor) -> Tensor:
+    bias, dense = bias.to(like.dtype)[None], mask.dense(T, S, like.device)
+    return bias if dense is None else bias.masked_fill(~dense[:, None], float("-inf"))
+
+
+def _keep(mask: Mask, key: Hashable, compute: Callable[[], V]) -> V:
+    kept = _KEPT.setdefault(mask, {})
+    if key not in kept:
+        kept[key] = compute()
+    value: V = kept[key]
+    return value

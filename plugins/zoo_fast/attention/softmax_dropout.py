@@ -1,0 +1,25 @@
+"""Alignments whose weights kernels compute."""
+
+from __future__ import annotations
+
+from zoo.plugin import Alignment
+from zoo_alignment.soft import Soft
+from zoo_fast.by_class import ByClass
+
+
+@ByClass
+def softmax_dropout(align: Alignment) -> float | None:
+    """Return the dropout probability of the weights in the present mode, 0 in evaluation, if the
+    weights are the softmax of the masked scores; else None."""
+
+
+@softmax_dropout.register(Soft)
+def _soft(align: Soft) -> float:
+    return align.dropout.p if align.training else 0.0
+
+
+def why_not_softmax(align: Alignment) -> str | None:
+    """Return why kernels do not compute the weights, or None if they do."""
+    if softmax_dropout.knows(align):
+        return None
+    return f"alignment '{align.name}' is not known as a softmax"
