@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, MutableMapping
+import weakref
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
 from zoo.plugin import Mask
 
 V = TypeVar("V")
 
-_KEPT: MutableMapping[Mask, dict[Hashable, Any]] = WeakIdKeyDictionary()
-"""Results by identity of the mask: the tensors of an equal mask may have had other values."""
+_KEPT: dict[int, tuple[weakref.ref[Mask], dict[Hashable, Any]]] = {}
+"""Results by the ID of a mask, deleted with it; the tensors of an equal mask may have changed."""
 
 
 def is_causal_only(mask: Mask) -> bool:
@@ -63,7 +63,10 @@ def _compute_additive(mask: Mask, bias: Tensor, T: int, S: int, like: Tensor) ->
 
 
 def _keep(mask: Mask, key: Hashable, compute: Callable[[], V]) -> V:
-    kept = _KEPT.setdefault(mask, {})
+    index, remove = id(mask), _KEPT.pop
+    if index not in _KEPT:
+        _KEPT[index] = weakref.ref(mask, lambda _: remove(index, None)), {}
+    kept = _KEPT[index][1]
     if key not in kept:
         kept[key] = compute()
     value: V = kept[key]
