@@ -15,13 +15,19 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.fixture
+def small_models(folder, monkeypatch):
+    """The demo loads the small models of the folder instead of the shipped ones."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("zoo.demo.models.load", lambda name: zoo.load(f"./{name}"))
+
+
 def run(*arguments):
     return CliRunner().invoke(app, ["demo", *map(str, arguments)])
 
 
-def test_the_demo_translates_recognises_saves_and_verifies(folder, monkeypatch):
+def test_the_demo_translates_recognises_saves_and_verifies(folder, small_models, monkeypatch):
     pytest.importorskip("matplotlib")
-    monkeypatch.chdir(folder)
     monkeypatch.setattr("zoo.demo.translation.MAX_TOKENS", 6)
     done = run("Onde fica 日本 $_{$ ?", "-o", "out")
     assert done.exit_code == 0, done.output
@@ -58,11 +64,10 @@ def test_a_missing_model_names_a_way_to_continue(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_before_the_first_file_leaves_no_folder(folder, monkeypatch):
+def test_ctrl_c_before_the_first_file_leaves_no_folder(folder, small_models, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.chdir(folder)
     monkeypatch.setattr("zoo.demo.translation.translate", interrupt)
     done = run("Sim.", "-o", "interrupted")
     assert done.exit_code == 130

@@ -68,6 +68,7 @@ def test_tensor_names_are_printed_escaped(saved, run):
     run("verify", saved)
 
 
+@pytest.mark.filterwarnings("ignore:the model does not know")
 def test_generated_text_is_printed_escaped(saved, run):
     arguments = ("generate", saved, "a", "--max-length", "8")
     assert "\\u001b]0;title" in run(*arguments, multiline=True)

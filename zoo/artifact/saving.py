@@ -65,9 +65,11 @@ def save(
     shards = [tensors] if max_bytes is None else _split_into_shards(tensors, max_bytes)
     try:
         target = _resolve_target(path, is_sharded=max_bytes is not None)
-        proof = _record_probe(model, target) if probe else {"skipped": "saved with probe=False"}
+        proof = _record_probe(model) if probe else {"skipped": "saved with probe=False"}
         contents = FileContents(shards, _build_metadata(model, provenance or {}, proof))
         check_loadable(path, model, tensors, contents)
+        if probe and "skipped" in proof:
+            _require_new(target, proof["skipped"])
         if max_bytes is None:
             write_single_file(target, lambda temp_path: contents.write([temp_path]))
         else:
@@ -149,18 +151,22 @@ def _resolve_target(path: str | os.PathLike[str], *, is_sharded: bool) -> Path:
     return resolve_target(path)
 
 
-def _record_probe(model: Model, target: Path) -> dict[str, Any]:
-    """Return the probe of a model; raise ArtifactError if it would replace a model but fails."""
+def _record_probe(model: Model) -> dict[str, Any]:
+    """Return the probe of a model, or the reason why it does not run."""
     try:
         return record_probe(model)
     except NotRunnable as error:
-        files = (target / SINGLE_FILE, target / INDEX) if target.is_dir() else (target,)
-        if any(map(os.path.lexists, files)):
-            raise ArtifactError(
-                f"{target} was not replaced: {error}; save the model to another path, or with "
-                "probe=False"
-            ) from error
         return {"skipped": str(error)}
+
+
+def _require_new(target: Path, reason: str) -> None:
+    """Raise ArtifactError if a model that does not run would replace another one."""
+    files = (target / SINGLE_FILE, target / INDEX) if target.is_dir() else (target,)
+    if any(map(os.path.lexists, files)):
+        raise ArtifactError(
+            f"{target} was not replaced: {reason}; save the model to another path, or with "
+            "probe=False"
+        )
 
 
 def _build_metadata(

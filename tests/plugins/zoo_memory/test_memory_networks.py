@@ -189,7 +189,7 @@ def test_invalid_stories_and_models_raise():
             {"story": batch["story"][:, :, :0]},
             {"question": batch["question"][:, :0]},
         ):
-            with pytest.raises(zoo.ZooError, match="may be empty"):
+            with pytest.raises(zoo.ZooError, match="so its examples are empty"):
                 _model(name)(batch | empty)
     with pytest.raises(zoo.ZooError, match=r"12 facts.*memory_size is 10"):
         model(batch | {"story": torch.ones(2, 12, 3, dtype=torch.long)})

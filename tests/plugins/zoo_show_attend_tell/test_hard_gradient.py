@@ -88,12 +88,13 @@ def exact_gradient(decoder: ShowAttendTell, lambda_e: float) -> Tensor:
 def estimate_gradient(decoder: ShowAttendTell, rounds: int, **settings: float) -> Tensor:
     """Compute the objective's gradient per target, SAMPLES per round: [rounds, parameters]."""
     objective = Reinforce(lambda_r=settings.get("lambda_r", 1.0), lambda_e=settings["lambda_e"])
-    objective.double().eval().baseline.fill_(settings["baseline"])
+    objective.double().train()
     tokens, targets = TOKENS.expand(SAMPLES, -1), TARGETS.expand(SAMPLES, -1)
     mask = torch.ones_like(targets, dtype=torch.bool)
     torch.manual_seed(11)
     gradients = []
     for _ in range(rounds):
+        objective.baseline.fill_(settings["baseline"])
         with record_samples(decoder) as log:
             logits = decoder(tokens, memory(SAMPLES))
         gradients.append(
