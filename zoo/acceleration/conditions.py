@@ -56,10 +56,10 @@ def _why_not_skip_parts(target: nn.Module, packages: frozenset[str]) -> str | No
     """
     if not torch.compiler.is_compiling() and _has_any_global_hook():  # type: ignore[no-untyped-call]
         return "there are global module hooks"
-    if getattr(target, "recorders", None):
-        return "attention weights or samples are recorded"
     # Fast, because it runs at each call: `modules()` would also look for modules used twice, and
     # `getattr` is slow for attributes that a module does not have.
+    if target.__dict__.get("recorders"):
+        return "attention weights or samples are recorded"
     known: set[type] = set()
     pending = [part for part in target._modules.values() if part is not None]
     while pending:
