@@ -100,6 +100,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 @pytest.fixture
 def changing(original: Environment) -> Iterator[Environment]:
     """An environment whose index is current, restored after each test."""
+    if not original.shell.has_current_index():  # the time of the last change cannot be restored
+        original.shell.run("list")
     assert original.shell.has_current_index()
     yield original
     original.restore()
@@ -111,6 +113,15 @@ def _edit(path: str, text: str) -> Callable[[Path], object]:
 
 def _touch(path: str) -> Callable[[Path], object]:
     return lambda folder: os.utime(folder / path)
+
+
+def _edit_unnoticed(folder: Path) -> None:
+    """Edit a file without a change of its size and of its time of modification."""
+    path = folder / "kit_first/__init__.py"
+    state, text = path.stat(), path.read_text()
+    path.write_text(text.replace("kit-first", "kit-other"))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert path.stat().st_size == state.st_size
 
 
 def _install(folder: Path) -> None:
@@ -127,6 +138,7 @@ def _upgrade(folder: Path) -> None:
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "edit a plugin": _edit("kit_first/__init__.py", scorer("kit-other")),
+    "edit with the same size and time": _edit_unnoticed,
     "touch a plugin": _touch("kit_first/__init__.py"),
     "add a module": _edit("kit_first/other.py", ""),
     "add a spec": _edit("kit_first/specs/other.yaml", SPEC),

@@ -115,4 +115,4 @@ def _stat(path: str) -> list[int] | None:
         state = os.stat(path)
     except OSError:
         return None
-    return [state.st_size, state.st_mtime_ns]
+    return [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
