@@ -108,7 +108,10 @@ def test_a_full_disk_ends_the_process_with_the_last_checkpoint_whole(files, tmp_
     spec = make_spec(files, validation=None, steps=6, checkpoints={"every": 2, "last": 9})
     train = ("train", write_spec(tmp_path, spec), "--device", "cpu", "-o")
     full = "could not be written: the disk is full (no space left on device);"
-    disk("4k")
+    disk("4k")  # a page, which the file of the lock takes
+    code, _, errors = run_zoo(tmp_path, *train, "disk/first")
+    assert (code, errors) == (1, f"disk/first/spec.yaml {full} there is no checkpoint yet\n")
+    disk("8k", "remount")
     code, _, errors = run_zoo(tmp_path, *train, "disk/first", "--set", "train.log.every=1")
     assert (code, errors) == (1, f"disk/first/log.jsonl {full} there is no checkpoint yet\n")
     disk("320k", "remount")

@@ -68,8 +68,8 @@ def save(
         proof = _record_probe(model) if probe else {"skipped": "saved with probe=False"}
         contents = FileContents(shards, _build_metadata(model, provenance or {}, proof))
         check_loadable(path, model, tensors, contents)
-        if probe and "skipped" in proof:
-            _require_new(target, proof["skipped"])
+        if probe and (reason := proof.get("skipped")):
+            _require_new(target, reason)
         if max_bytes is None:
             write_single_file(target, lambda temp_path: contents.write([temp_path]))
         else:

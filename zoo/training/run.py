@@ -17,11 +17,7 @@ from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Source
 from zoo.training.callback import Callback, RunInfo, TrainingResult
 from zoo.training.checkpoint import find_checkpoints, remove_unfinished
-from zoo.training.final_model import (
-    read_provenance,
-    requested_checkpoints,
-    save_final_model,
-)
+from zoo.training.final_model import read_provenance, requested_checkpoints, save_final_model
 from zoo.training.inputs import RunInputs
 from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
@@ -170,7 +166,7 @@ class Run:
                 check_best(state, checkpoints, lower)
         if inputs is not None:
             inputs.start_hashing()
-        self._start(setup, state)
+        self._start(setup, state, checkpoints)
         log = RunLog(self.folder / LOG_FILE, self.processes, size=state.log_bytes)
         log.start_trackers(
             self.request.training.log.trackers, self.request.spec.resolve(), state.step
@@ -218,12 +214,16 @@ class Run:
             self._message(f"{self.folder} has no checkpoint; training starts at step 0")
         return found[-1] if found else None
 
-    def _start(self, setup: Setup, state: RunState) -> None:
+    def _start(self, setup: Setup, state: RunState, checkpoints: RunCheckpoints) -> None:
         if not self.processes.is_main:
             return
         text = yaml.safe_dump(self.request.spec.resolve(), sort_keys=False, allow_unicode=True)
-        with atomic_write(self.folder / SPEC_FILE, follow_links=False) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        path = self.folder / SPEC_FILE
+        try:
+            with atomic_write(path, follow_links=False) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise checkpoints.failure(path, error) from None
         info = RunInfo(
             self.request.spec.name,
             sum(parameter.numel() for parameter in setup.model.parameters()),

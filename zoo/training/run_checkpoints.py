@@ -98,7 +98,8 @@ class RunCheckpoints:
 
     def failure(self, target: Path, error: OSError | ArtifactError) -> ZooError:
         """Return the error of a file that could not be written."""
-        reason = os_error_message(error)
+        cause = error.__cause__
+        reason = os_error_message(cause if isinstance(cause, OSError) else error)
         newest = self.newest()
         kept = f"continue from {newest} with --resume" if newest else "there is no checkpoint yet"
         return ZooError(f"{target} could not be written: {reason}; {kept}")
