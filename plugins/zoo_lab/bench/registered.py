@@ -15,6 +15,8 @@ from zoo.registry.plugin_data import Plugin
 from zoo_lab.bench.benchmark import Benchmark
 
 FOLDER = "zoo_lab.benchmarks"
+FAST_LANE = "zoo_fast"
+"""Benchmarks of its kernels are left out where it is not installed."""
 
 
 @cache
@@ -40,6 +42,10 @@ def _benchmarks_of(plugin: Plugin) -> Iterator[Entry]:
         try:
             with PluginCall():
                 classes = importlib.import_module(module).BENCHMARKS
+        except ModuleNotFoundError as error:
+            if error.name != FAST_LANE:
+                raise ZooError(f"{module} cannot be loaded: {error}") from error
+            continue
         except Exception as error:
             raise ZooError(f"{module} cannot be loaded: {error}") from error
         for cls in classes:

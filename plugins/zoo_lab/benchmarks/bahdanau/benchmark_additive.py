@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_lab.benchmarks.bahdanau.additive_benchmark import AdditiveBenchmark, Size, attend, textbook
 
 EAGER_LIMIT = 2**33
@@ -42,8 +43,6 @@ class AdditiveAttentionBenchmark(AdditiveBenchmark):
         self.recorded = recorded
 
     def prepare(self, device: torch.device) -> None:
-        from zoo_fast.device.cuda_graph import GraphedFunction
-
         super().prepare(device)
         self.graph = GraphedFunction(lambda inputs: self.measured(attend))
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import zoo
+from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edges import EdgeList
 from zoo_lab.bench.benchmark import Benchmark, Bound
@@ -56,8 +57,6 @@ class LayerBenchmark(Benchmark):
         return torch.randn(self.nodes, self.features)
 
     def prepare(self, device: torch.device) -> None:
-        from zoo_fast.device.cuda_graph import GraphedFunction
-
         self.device = device
         self.layer = zoo.accelerate(self.build_layer().to(device))
         self.x = self.sample_features()[None].to(device)

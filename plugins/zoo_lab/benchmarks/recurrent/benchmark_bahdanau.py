@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import zoo
+from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_lab.bench.benchmark import Benchmark, Bound
 
 
@@ -77,8 +78,6 @@ class BahdanauModel(Benchmark):
         self.batch, self.length, self.width, self.vocab = batch, length, width, vocab
 
     def prepare(self, device: torch.device) -> None:
-        from zoo_fast.device.cuda_graph import GraphedFunction
-
         spec = {
             "type": "seq2seq",
             "source": {"type": "token", "vocab": self.vocab, "dim": self.width},

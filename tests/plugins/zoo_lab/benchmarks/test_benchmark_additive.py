@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+pytest.importorskip("zoo_fast", reason="the fast lane is not installed")
+
 from zoo_lab.benchmarks.bahdanau import additive_benchmark
 from zoo_lab.benchmarks.bahdanau.additive_benchmark import textbook
 from zoo_lab.benchmarks.bahdanau.benchmark_additive import AdditiveAttentionBenchmark
