@@ -45,8 +45,8 @@ How to read the tables:
 - Quality is mean ± standard deviation over the seeds, on the test data, which is evaluated once,
   with the checkpoint that the validation data selected. With few seeds the spread is a rough
   estimate: a difference that is smaller than the spreads of both rows together may be chance.
-- Memory is the maximum that torch allocates in the training. There is no speed, because the runs
-  shared a GPU.
+- Memory is the maximum that torch allocates during training. Speed is not compared, because the
+  runs shared a GPU.
 - The same command continues: a finished run is not repeated.
 """
 

@@ -52,7 +52,7 @@ class GraphSet(NamedTuple):
             found = in_split
         if not found.any():
             graphs = "with a label" if split == "all" else f"of the split '{split}'"
-            raise DataError(f"there are no graphs {graphs}", self.path)
+            raise DataError(f"the table contains no graphs {graphs}", self.path)
         return np.flatnonzero(found)
 
 

@@ -107,10 +107,6 @@ def test_another_version_encodes_again(cache, tmp_path, monkeypatch):
     assert len(list(cache.iterdir())) == 3
 
 
-def test_parameters_that_look_like_paths_are_not_files():
-    assert token_cache._files({"column": "$PRICE", "name": "a\0b", "long": "x" * 5000}) == []
-
-
 def test_an_error_leaves_no_valid_folder(cache, tmp_path):
     dataset = _write(tmp_path, count=1500)
     lines = (tmp_path / "source").read_text().splitlines()

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 DeviceOption = Annotated[
-    str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
+    str | None,
+    typer.Option(help="Device, for example cpu or cuda:1; default: a GPU if there is one."),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zoo.cli.output import JsonOption, SetOption, SpecArgument, print_json
+from zoo.cli.run_options import DeviceOption
 
 if TYPE_CHECKING:
     from zoo.training.callback import TrainingResult
@@ -38,9 +39,7 @@ def command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the newest checkpoint in the folder.")
     ] = False,
-    device: Annotated[
-        str | None, typer.Option(help="Device, for example cpu or cuda:1; default: a GPU, if any.")
-    ] = None,
+    device: DeviceOption = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; default: train.seed.")] = None,
     parallel: Annotated[
         Parallel | None,

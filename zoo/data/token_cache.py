@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from zoo.about import version
-from zoo.data.archive import find_archive
 from zoo.data.cache import CacheEntry, entry_name, read_entry, write_entry
 from zoo.data.encoding import Chunk, ProgressFunction, Skipped, encode_chunks
-from zoo.data.files import expand_path, file_state
+from zoo.data.files import file_state
+from zoo.data.named_files import named_paths
 from zoo.data.reader import ExampleReader
 from zoo.data.token_table import EncodedExamples, write_chunks
 from zoo.errors import DataError
@@ -94,7 +94,7 @@ def fingerprint(
     and times of each file, and as a test of them the encoding of the first examples.
     """
     section = (model.spec or {}).get("preprocessing") or {}
-    files = _files(blueprint.resolve())
+    files = [path for path in named_paths(blueprint.resolve()) if path.is_file()]
     if blueprint.entry is None or not files or any(key not in section for key in reader.contents):
         return None
     content = {
@@ -106,7 +106,7 @@ def fingerprint(
             *(item.version for item in reader.preprocessors.values()),
         ],
         "dataset": blueprint.resolve(),
-        "files": files,
+        "files": [file_state(path) for path in files],
         "evaluation": reader.evaluation,
         "bad_data": skipped.bad_data,
         "empty": empty,
@@ -118,22 +118,6 @@ def fingerprint(
         "sample": _sample(reader),
     }
     return entry_name(content)
-
-
-def _files(value: Any) -> list[list[Any]]:
-    """Return the state of the files that are named in parameters."""
-    if isinstance(value, Mapping):
-        return [file for item in value.values() for file in _files(item)]
-    if isinstance(value, (list, tuple)):
-        return [file for item in value for file in _files(item)]
-    if not isinstance(value, str):
-        return []
-    try:
-        path = expand_path(value).absolute()
-        path = find_archive(path) or path
-        return [file_state(path)] if path.is_file() else []
-    except (DataError, OSError, ValueError):  # not a path
-        return []
 
 
 def _sample(reader: ExampleReader) -> list[Any]:

@@ -56,8 +56,10 @@ class Tokenizer:
         return [remove_special_tokens(ids, field) for ids in self.encode(texts)]
 
     def unknown(self, texts: Iterable[str]) -> list[str]:
-        """Return the parts of texts that are encoded as the unknown token or, if there is no such
-        token, the characters that are left out; each once, in the order of the texts."""
+        """Return the distinct parts of texts that are encoded as the unknown token.
+
+        For a tokenizer without unknown token: the characters that it drops.
+        """
         found: dict[str, None] = {}
         with _report_errors("the tokenizer cannot encode the text"):
             for text in texts:

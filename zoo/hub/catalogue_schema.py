@@ -73,8 +73,8 @@ class Result:
 
     Attributes:
         metric: name of the metric component.
-        label: the name to show, if that of the metric does not say what is measured: ``wer`` of
-            phonemes is a phoneme error rate.
+        label: displayed name; default: ``metric``. For example "phoneme error rate" for the metric
+            ``wer`` over phonemes.
     """
 
     metric: NonEmptyText

@@ -47,7 +47,7 @@ def format_mean(figure: FigureResult) -> str:
 def reaches_published(figure: FigureResult, published: str) -> bool | None:
     """Return whether the mean reaches the first number of the paper's figure.
 
-    None if there is no such number, or no target that tells which direction is better.
+    None if the text does not start with a number, or no target gives the better direction.
     """
     found = re.match(r"(?:at most |at least )?(\d+(?:\.\d+)?)", published)
     if found is None or (figure.at_least is None) == (figure.at_most is None):

@@ -95,8 +95,8 @@ class Figure:
         value: evaluation and metric, such as ``test/bleu``; ``validation/NAME`` is the value of
             the best checkpoint during the training.
         label: the figure in words; default: ``value``.
-        metric_label: the value in words, for catalogue, validation and plots, if the name of the
-            metric does not say what is measured: ``wer`` of phonemes is a phoneme error rate.
+        metric_label: displayed name of the value in catalogue, validation and plots, for example
+            "phoneme error rate" for the metric ``wer`` over phonemes.
         unit: ``%``: the value is a fraction, shown in percent; ``% error``: one minus the fraction,
             in percent. The limits are in this unit.
         at_least: the target, if higher is better.

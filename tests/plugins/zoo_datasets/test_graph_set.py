@@ -60,7 +60,7 @@ def test_all_graphs_with_a_label_or_every_graph_of_a_table_without_labels(tmp_pa
     assert len(GraphDataset(**_write(tmp_path), split="all").open()) == 3
     new = GraphDataset(**_write(tmp_path, graphs="id\ng\nh\ni\nj\n"), split="all")
     assert len(new.open(evaluation=True)) == 4
-    with pytest.raises(DataError, match=r"graphs\.csv: there are no graphs with a label"):
+    with pytest.raises(DataError, match=r"graphs\.csv: the table contains no graphs with a label"):
         new.open()
 
 
