@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Importer, hookimpl
-from zoo_huggingface.bert import Bert
-from zoo_huggingface.distilbert import DistilBert
-from zoo_huggingface.gpt2 import Gpt2
-from zoo_huggingface.llama import Llama
-from zoo_huggingface.marian import Marian
-from zoo_huggingface.mistral import Mistral
-from zoo_huggingface.qwen2 import Qwen2
-from zoo_huggingface.roberta import Roberta
-from zoo_huggingface.t5 import T5
-from zoo_huggingface.vit import ViT
-from zoo_huggingface.wav2vec2 import Wav2Vec2
+from zoo_huggingface.causal.gpt2 import Gpt2
+from zoo_huggingface.causal.llama import Llama
+from zoo_huggingface.causal.mistral import Mistral
+from zoo_huggingface.causal.qwen2 import Qwen2
+from zoo_huggingface.encoders.bert import Bert
+from zoo_huggingface.encoders.distilbert import DistilBert
+from zoo_huggingface.encoders.roberta import Roberta
+from zoo_huggingface.seq2seq.marian import Marian
+from zoo_huggingface.seq2seq.t5 import T5
+from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
+from zoo_huggingface.vision.vit import ViT
 
 
 @hookimpl

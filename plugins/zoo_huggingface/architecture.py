@@ -21,9 +21,13 @@ from zoo_huggingface.config_fields import (
     get_path,
     set_path,
 )
-from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, check_keys, read_defaults
+from zoo_huggingface.config_keys import (
+    COMMON_IGNORED_KEYS,
+    check_keys,
+    read_defaults,
+    read_small_config,
+)
 from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
-from zoo_huggingface.small_configs import small_config
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
@@ -77,7 +81,9 @@ class Architecture(Importer):
 
     @property
     def test_config(self) -> Config | None:
-        return small_config(self.name, self.model_classes[0])
+        small = read_small_config(self.name)
+        named = {"model_type": self.name, "architectures": [self.model_classes[0]]}
+        return {**named, **small} if small else None
 
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:

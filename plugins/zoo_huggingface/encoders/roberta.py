@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
-from zoo_huggingface.masked_lm import MaskedLMArchitecture
+from zoo_huggingface.encoders.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
+from zoo_huggingface.encoders.masked_lm import MaskedLMArchitecture
 from zoo_huggingface.templates import masked_lm_template
 
 POSITION_OFFSET = 2

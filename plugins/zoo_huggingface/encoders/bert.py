@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.masked_lm import MaskedLMArchitecture
+from zoo_huggingface.encoders.masked_lm import MaskedLMArchitecture
 from zoo_huggingface.templates import activation_field, masked_lm_template, transformer_template
 
 ENCODER = transformer_template(norm={"embedding": True}, position={"type": "learned"})

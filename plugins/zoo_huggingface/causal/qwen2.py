@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Config
+from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.config_fields import REQUIRED, RequiredValue, config_error, get_list
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.llama import Llama
 
 
 class Qwen2(Llama):

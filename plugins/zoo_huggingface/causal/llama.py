@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import MAPS, Config
-from zoo_huggingface.causal_lm import CausalLMArchitecture
+from zoo_huggingface.causal.causal_lm import CausalLMArchitecture
 from zoo_huggingface.config_fields import (
     ConfigField,
     RequiredValue,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from zoo_huggingface.architecture import Config
+from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.config_fields import REQUIRED, RequiredValue, config_error
-from zoo_huggingface.llama import Llama
 
 _WINDOW = 4096
 """The default of ``sliding_window``."""

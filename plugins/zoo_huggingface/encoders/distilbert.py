@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from zoo_huggingface.bert import ENCODER, TIED
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.masked_lm import MaskedLMArchitecture
+from zoo_huggingface.encoders.bert import ENCODER, TIED
+from zoo_huggingface.encoders.masked_lm import MaskedLMArchitecture
 from zoo_huggingface.templates import activation_field, masked_lm_template
 
 

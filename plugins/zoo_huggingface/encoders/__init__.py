@@ -1,0 +1,1 @@
+"""Text encoders: masked-token heads and sentence vectors."""
