@@ -148,6 +148,10 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.double()
         assert "the dtype is not" in reason()
         decoder.float()
+        decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
+        assert reason() == "queries and keys have a norm"
+        decoder.blocks[0].place = "output"
+        assert reason() == "the place of the norms is 'output', not 'pre' or 'post'"
         monkeypatch.setenv("ZOO_TRITON", "off")
         assert reason() == "ZOO_TRITON is 'off'"
 
