@@ -18,7 +18,7 @@ PARTS = {
         "feed_forward": {"hidden": 6, "gated": True, "bias": False},
     },
     "norms of outputs, of queries and of keys": {
-        "position": "rotary",
+        "position": {"type": "rotary", "part": 0.5, "scaling": {"type": "linear", "factor": 2.0}},
         "norm": {"place": "output"},
         "attention": {**ATTENTION, "kv_heads": 1, "norm": {"over": "all"}},
     },
