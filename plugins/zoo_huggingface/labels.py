@@ -36,7 +36,7 @@ def is_multi_label(config: Mapping[str, Any]) -> bool:
         reason = "regression is not supported" if problem == "regression" else "it is not known"
         supported = "single_label_classification and multi_label_classification are"
         raise config_error("problem_type", problem, f"{reason}; {supported}")
-    return problem == _MULTI_LABEL or (problem is None and len(read_labels(config)) == 1)
+    return problem == _MULTI_LABEL or len(read_labels(config)) == 1
 
 
 def write_labels(config: dict[str, Any], spec: Mapping[str, Any], count: int) -> None:

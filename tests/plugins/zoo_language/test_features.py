@@ -52,5 +52,5 @@ def test_no_objective_fits(objective):
 
 
 def test_a_metric_does_not_fit():
-    with pytest.raises(zoo.SpecError, match="metric 'accuracy' takes .* 'features' gives none"):
+    with pytest.raises(zoo.SpecError, match=r"metric 'accuracy' takes .* 'features' gives none"):
         zoo.check({**spec(), "metrics": ["accuracy"]})

@@ -102,7 +102,7 @@ def test_several_labels_for_each_item():
     assert outputs.targets.shape == outputs.logits.shape == (4, 1, 3)
     assert set(batch["target"].flatten().tolist()) == {0.0, 1.0}
     assert model.output_schema().targets == "multi-label"
-    with pytest.raises(SpecError, match="cross-entropy.*binary-cross-entropy"):
+    with pytest.raises(SpecError, match=r"cross-entropy.*binary-cross-entropy"):
         zoo.check({**model.spec, "objective": "cross-entropy"})
 
 
