@@ -25,6 +25,10 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["head_dim"] = result["head_dim"] or dim // result["heads"]
     if "place" in result and result["final"] is None:
         result["final"] = result["place"] != "post"
+    if "share_layers" in result:
+        result["dim"] = result["dim"] or dim
+    if result.get("inner"):
+        result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
     if "cross" in result:
