@@ -55,6 +55,12 @@ class Tokenizer:
         a batch is made. The tokenizer's post-processor may have added them."""
         return [remove_special_tokens(ids, field) for ids in self.encode(texts)]
 
+    def encode_prompt(self, text: str) -> list[int]:
+        """Return the token IDs of a text, without those that the post-processor adds."""
+        self._growth.check_texts(self.backend, [text])
+        with _report_errors("the tokenizer cannot encode the text"):
+            return list(self.backend.encode(text, add_special_tokens=False).ids)
+
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct parts of texts that are encoded as the unknown token.
 
