@@ -40,7 +40,7 @@ class CopiedModule(AdapterLayer):
 
 
 class ModuleCopy(Adapter):
-    r"""Trains a copy of whole modules, such as the classifier, which replaces them while it is used.
+    r"""Trains copies of whole modules, such as the classifier, which are used instead of them.
 
     .. math:: y = f_{\theta'}(x), \qquad \theta' = \theta \text{ initially}
 

@@ -7,7 +7,7 @@ skipped by accelerations, so an adapted module always computes with its adapters
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -20,11 +20,15 @@ ADAPTERS = "adapters"
 """The name of the module of a model that contains its adapters."""
 
 
-class _InputHook:
-    """Forward pre-hook of an adapted module."""
+class _Hook:
+    """A hook of an adapted module; copied with the model, it refers to the copied adapter."""
 
     def __init__(self, adapter: Adapter, layer: AdapterLayer) -> None:
         self.adapter, self.layer = adapter, layer
+
+
+class _InputHook(_Hook):
+    """Forward pre-hook of an adapted module."""
 
     def __call__(
         self, module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]
@@ -34,11 +38,8 @@ class _InputHook:
         return self.layer.adapt_inputs(module, inputs, options)
 
 
-class _OutputHook:
+class _OutputHook(_Hook):
     """Forward hook of an adapted module."""
-
-    def __init__(self, adapter: Adapter, layer: AdapterLayer) -> None:
-        self.adapter, self.layer = adapter, layer
 
     def __call__(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
         if not self.adapter.enabled:
@@ -73,9 +74,7 @@ def detach(model: nn.Module) -> None:
     """Remove all adapters of a model; its parameters stay frozen."""
     for module in model.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks):
-            for key in [
-                k for k, hook in hooks.items() if isinstance(hook, _InputHook | _OutputHook)
-            ]:
+            for key in [key for key, hook in hooks.items() if isinstance(hook, _Hook)]:
                 del hooks[key]
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
     model._modules.pop(ADAPTERS, None)
@@ -97,11 +96,17 @@ def adapted_modules(
 
 
 @torch.no_grad()
-def reset_adapters(model: nn.Module, seed: int) -> None:
-    """Set the initial values of all adapters, after the weights of the model have been loaded."""
+def reset_adapters(model: nn.Module, seed: int, names: Collection[str] | None = None) -> None:
+    """Set the initial values of adapters, after the weights of the model have been loaded.
+
+    Args:
+        names: names of the adapters; default: all.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        for adapter in find_adapters(model).values():
+        for name, adapter in find_adapters(model).items():
+            if names is not None and name not in names:
+                continue
             for _, module, layer in adapted_modules(model, adapter):
                 layer.reset_parameters()
                 layer.copy_values(module)
