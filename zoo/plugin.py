@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     )
     from zoo.interfaces import (
         Acceleration as Acceleration,
+        Adapter as Adapter,
+        AdapterLayer as AdapterLayer,
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,
         Array as Array,
