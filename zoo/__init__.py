@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
     from zoo.exchange.export_plan import export_model as export_model
-    from zoo.exchange.import_plan import import_model as import_model
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
         Prediction as Prediction,
         predict as predict,
         predict_positions as predict_positions,
     )
+    from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
