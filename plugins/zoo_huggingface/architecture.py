@@ -155,7 +155,7 @@ class Architecture(Importer):
         for field in self.fields:
             path = field.paths.split()[0]
             value = get_path(spec, path) if field.default is None else self.require(spec, path)
-            config[field.key] = None if value is None else field.write(value)
+            config[field.key] = field.write(value, original.get(field.key))
         self.update_config(config, spec)
         self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
         return config

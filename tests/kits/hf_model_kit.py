@@ -2,102 +2,15 @@
 
 import torch
 import transformers as hf
+from hf_models import EOS, MODELS, PAD
 
 import zoo
 
 hf.logging.set_verbosity_error()
 hf.logging.disable_progress_bar()
 
-PAD, EOS = 0, 2
-
-_BERT = {
-    "vocab_size": 31, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "intermediate_size": 12,
-}  # fmt: skip
-_LLAMA = {
-    "vocab_size": 31, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": EOS,
-}  # fmt: skip
-_T5 = {
-    "vocab_size": 31, "d_model": 8, "d_kv": 3, "d_ff": 12, "num_layers": 2, "num_heads": 2,
-    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20,
-    "decoder_start_token_id": PAD, "eos_token_id": EOS,
-}  # fmt: skip
-_GPT2 = {
-    "vocab_size": 31, "n_positions": 24, "n_embd": 8, "n_layer": 2, "n_head": 2,
-    "bos_token_id": EOS, "eos_token_id": EOS,
-}  # fmt: skip
-_WAV2VEC2 = {
-    "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "intermediate_size": 12, "conv_dim": [4, 4], "conv_kernel": [5, 3], "conv_stride": [3, 2],
-    "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
-    "pad_token_id": 3,
-}  # fmt: skip
-
-MODELS = {
-    "bert": (hf.BertForMaskedLM, hf.BertConfig(**_BERT, max_position_embeddings=16)),
-    "roberta": (
-        hf.RobertaForMaskedLM,
-        hf.RobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
-    ),
-    "distilbert": (
-        hf.DistilBertForMaskedLM,
-        hf.DistilBertConfig(
-            vocab_size=31, dim=8, n_layers=2, n_heads=1, hidden_dim=12, max_position_embeddings=16
-        ),
-    ),
-    "gpt2": (hf.GPT2LMHeadModel, hf.GPT2Config(**_GPT2)),
-    "gpt2-untied": (
-        hf.GPT2LMHeadModel,
-        hf.GPT2Config(**_GPT2, n_inner=20, tie_word_embeddings=False, activation_function="relu"),
-    ),
-    "marian": (
-        hf.MarianMTModel,
-        hf.MarianConfig(
-            vocab_size=31, d_model=8, encoder_layers=2, decoder_layers=1,
-            encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=12,
-            decoder_ffn_dim=10, max_position_embeddings=32, pad_token_id=PAD, eos_token_id=EOS,
-            decoder_start_token_id=PAD, scale_embedding=True, activation_function="swish",
-            forced_eos_token_id=None,
-        ),
-    ),
-    "t5": (hf.T5ForConditionalGeneration, hf.T5Config(**_T5, num_decoder_layers=1)),
-    "t5-1.1": (
-        hf.T5ForConditionalGeneration,
-        hf.T5Config(**_T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-    ),
-    "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**_LLAMA)),
-    "llama-biased": (
-        hf.LlamaForCausalLM,
-        hf.LlamaConfig(
-            **_LLAMA, head_dim=6, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
-            rope_parameters={"rope_type": "default", "rope_theta": 500.0}, pad_token_id=PAD,
-        ),
-    ),
-    "mistral": (hf.MistralForCausalLM, hf.MistralConfig(**_LLAMA, sliding_window=None)),
-    "mistral-one-head": (
-        hf.MistralForCausalLM,
-        hf.MistralConfig(
-            **_LLAMA | {"num_attention_heads": 1, "num_key_value_heads": 1}, sliding_window=None
-        ),
-    ),
-    "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(**_LLAMA)),
-    "vit": (
-        hf.ViTForImageClassification,
-        hf.ViTConfig(
-            hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
-            image_size=8, patch_size=4, num_labels=3,
-        ),
-    ),
-    "wav2vec2": (hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**_WAV2VEC2)),
-    "wav2vec2-stable": (
-        hf.Wav2Vec2ForCTC,
-        hf.Wav2Vec2Config(
-            **_WAV2VEC2, feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True
-        ),
-    ),
-}  # fmt: skip
-"""Class and config by name; a name starts with the importer's name."""
+MAX_LENGTH = 12
+"""Number of tokens to generate."""
 
 
 def hf_model(name):
@@ -142,9 +55,49 @@ def padded_batch(*, low=3, vocab=31, length=7, pad=PAD):
     return tokens.masked_fill(~mask, pad), mask
 
 
-def prompts(count=50):
+def prompts(count=50, low=3):
+    """Return prompts [count, 5] of tokens from `low` on."""
     generator = torch.Generator().manual_seed(3)
-    return torch.randint(3, 30, (count, 5), generator=generator)
+    return torch.randint(low, 30, (count, 5), generator=generator)
+
+
+def generate_transformers(model, tokens, *, eos=EOS, **options):
+    """Return the tokens that transformers generates, without the end token."""
+    prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
+    pad = model.config.pad_token_id
+    if pad not in (None, eos):
+        # Models of the zoo do not generate padding, as translation models of transformers.
+        options |= {"suppress_tokens": [pad]}
+    if not model.config.is_encoder_decoder:
+        options |= {"pad_token_id": eos}
+    with torch.no_grad():
+        rows = model.generate(
+            input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=MAX_LENGTH,
+            do_sample=False, eos_token_id=eos, **options,
+        )[:, prompt:].tolist()  # fmt: skip
+    return [row[: row.index(eos)] if eos in row else row for row in rows]
+
+
+def generate_zoo(model, rows, sampler="greedy"):
+    answers = zoo.generate(
+        model, [row.tolist() for row in rows], sampler=sampler, max_length=MAX_LENGTH
+    )
+    return [ranked[0].tokens for ranked in answers]
+
+
+def with_bos(model, tokens):
+    """Return prompts that begin with the start token, if the model has one."""
+    if model.generation_input == "prompt" and model.bos is not None:
+        tokens = tokens.clone()
+        tokens[:, 0] = model.bos
+    return tokens
+
+
+def generate_both(ours, theirs, tokens):
+    """Return the tokens that both models generate greedily."""
+    tokens = with_bos(ours, tokens)
+    expected = generate_transformers(theirs, tokens, eos=theirs.config.eos_token_id)
+    return generate_zoo(ours, tokens), expected
 
 
 @torch.no_grad()

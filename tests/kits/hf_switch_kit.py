@@ -1,10 +1,15 @@
 """Config switches of transformers: other values of each key, and the comparison of logits."""
 
+from functools import cache
+
 import torch
-from hf_model_kit import MODELS, compare_logits, randomize
+from hf_model_kit import compare_logits, randomize
+from hf_models import MODELS, VALUES as OWN_VALUES
 from huggingface_hub.errors import StrictDataclassError
 
 import zoo
+from zoo.registry.component_registry import default_registry
+from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS
 
 ARCHITECTURES = [name for name in MODELS if "-" not in name]
 SIZES = {"hidden_size", "d_model", "n_embd", "dim"}
@@ -74,14 +79,47 @@ EXTRA_KEYS = [
 """Keys that are not in every config class; code of transformers reads some of them anyway."""
 
 
+IMPORTERS = {importer.name: importer for importer in default_registry().importers}
+
+
+def ignored(importer):
+    return {**COMMON_IGNORED_KEYS, **importer.ignored_keys}
+
+
+def rejection(name, key, value):
+    """Return the message of the error that a changed config raises, or None."""
+    config = MODELS[name][1].to_dict() | {key: value, "architectures": None}
+    if key == "feed_forward_proj":
+        config |= {"dense_act_fn": None, "is_gated_act": value.startswith("gated-")}
+    try:
+        IMPORTERS[name].spec(config)
+    except zoo.ZooError as error:
+        return str(error)
+    return None
+
+
+@cache
+def accepted_switches(name):
+    """Return the switches that the importer accepts alone and that may change the outputs."""
+    known = {*MODELS[name][1].to_dict(), *OWN_VALUES.get(name, {})} - ignored(
+        IMPORTERS[name]
+    ).keys()
+    return [
+        (key, value)
+        for key, value in switches(name)
+        if key in known and rejection(name, key, value) is None
+    ]
+
+
 def switches(name):
     """Return pairs of a key and a value other than that of the small model."""
     config = MODELS[name][1].to_dict()
+    own = OWN_VALUES.get(name, {})
     pairs = []
-    for key in dict.fromkeys([*config, *EXTRA_KEYS]):
+    for key in dict.fromkeys([*config, *EXTRA_KEYS, *own]):
         if key in NO_SWITCHES:
             continue
-        values = VALUES.get(key) or _other_values(key, config.get(key))
+        values = own.get(key) or VALUES.get(key) or _other_values(key, config.get(key))
         pairs += [(key, value) for value in values if value != config.get(key)]
     return pairs
 

@@ -2,15 +2,20 @@
 
 import pytest
 import transformers as hf
-from hf_model_kit import MODELS
-from hf_switch_kit import ARCHITECTURES, build_switched, import_switched, switches
+from hf_models import MODELS
+from hf_switch_kit import (
+    ARCHITECTURES,
+    IMPORTERS,
+    build_switched,
+    ignored,
+    import_switched,
+    rejection,
+    switches,
+)
 
-import zoo
-from zoo.registry.component_registry import default_registry
 from zoo_huggingface.config_fields import REQUIRED
-from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, OLDER_DEFAULTS, read_defaults
+from zoo_huggingface.config_keys import OLDER_DEFAULTS, read_defaults
 
-IMPORTERS = {importer.name: importer for importer in default_registry().importers}
 ATOL = 1e-4
 
 
@@ -26,22 +31,6 @@ SAME_CODE = ("mistral", "qwen2", "distilbert")
 )
 def name(request):
     return request.param
-
-
-def ignored(importer):
-    return {**COMMON_IGNORED_KEYS, **importer.ignored_keys}
-
-
-def rejection(name, key, value):
-    """Return the message of the error that a changed config raises, or None."""
-    config = MODELS[name][1].to_dict() | {key: value, "architectures": None}
-    if key == "feed_forward_proj":
-        config |= {"dense_act_fn": None, "is_gated_act": value.startswith("gated-")}
-    try:
-        IMPORTERS[name].spec(config)
-    except zoo.ZooError as error:
-        return str(error)
-    return None
 
 
 def test_ignored_keys_do_not_change_the_logits(name, tmp_path):

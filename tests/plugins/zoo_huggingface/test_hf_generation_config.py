@@ -4,7 +4,8 @@ import json
 
 import pytest
 import torch
-from hf_model_kit import EOS, MODELS, PAD, hf_model, import_and_load, prompts
+from hf_model_kit import hf_model, import_and_load, prompts
+from hf_models import EOS, MODELS, PAD
 
 import zoo
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import torch
 import transformers as hf
-from hf_model_kit import MODELS
+from hf_models import MODELS
 
 import zoo
 from zoo.registry.component_registry import default_registry

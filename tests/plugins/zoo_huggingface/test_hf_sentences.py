@@ -6,7 +6,8 @@ from importlib.resources import as_file, files
 import pytest
 import torch
 import transformers as hf
-from hf_model_kit import MODELS, import_and_load, padded_batch
+from hf_model_kit import import_and_load, padded_batch
+from hf_models import MODELS
 from typer.testing import CliRunner
 
 import zoo
