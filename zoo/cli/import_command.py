@@ -63,8 +63,7 @@ def command(
 ) -> None:
     """Import a model of another library. Its weights are mapped; none of its code is executed."""
     from zoo.errors import ZooError
-    from zoo.exchange.import_plan import plan_import
-    from zoo.exchange.source_files import resolve_source
+    from zoo.hub.importing import plan_source, resolve_source
     from zoo.hub.reference import is_repository
 
     if output is None and not dry_run:
@@ -74,7 +73,7 @@ def command(
     if force and check is None:
         raise ZooError("--force needs --check; without it the model is always written")
     with report_spec_errors(as_json=as_json):
-        import_plan = plan_import(
+        import_plan = plan_source(
             source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
         )
         result = None

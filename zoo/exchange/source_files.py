@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,11 @@ from typing import Any
 from zoo.artifact.layout import MAX_TENSORS, exceeds_values
 from zoo.errors import ZooError, truncate
 from zoo.files import os_error_message
-from zoo.hub import fetch
-from zoo.hub.reference import is_repository, local_path
 
 MAX_CONFIG = 10_000_000
 MAX_VALUES = 4 * MAX_TENSORS
 """Maximum size of a JSON file in bytes and in values."""
 _SINGLE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-_FETCH_PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
 _SHARD = re.compile(r"-\d+-of-\d+")
 _TORCH_COMMAND = (
     "import torch; from glob import glob; from safetensors.torch import save_file; "
@@ -33,16 +29,6 @@ _CONVERT_COMMANDS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".pkl"), _TORCH_COMMAND),
     **dict.fromkeys((".npz", ".npy"), _NUMPY_COMMAND),
 }
-
-
-def resolve_source(source: str | os.PathLike[str]) -> Path:
-    """Return the path of a file or folder; data files of a Hub repository are downloaded."""
-    path = local_path(source)
-    if path is None and is_repository(os.fspath(source)):
-        return fetch(os.fspath(source), _FETCH_PATTERNS)
-    if path is None or not path.exists():
-        raise ZooError(f"{source}: no such file or folder")
-    return path
 
 
 def read_config(folder: Path) -> dict[str, Any]:

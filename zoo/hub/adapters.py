@@ -37,8 +37,8 @@ def adapt(
     The parameters of the model are frozen; those of the adapter are trained.
 
     Args:
-        source: an adapter as in a spec, ``{"type": "lora", "targets": ["*.query"]}``, or the file of
-            a saved one: a path, or a repository of the Hub.
+        source: an adapter as in a spec, ``{"type": "lora", "targets": ["*.query"]}``, or the file
+            of a saved one: a path, or a repository of the Hub.
         name: name of the adapter in the model; default: ``adapter``, or the name in the file.
         seed: random seed of the initial values.
 
@@ -145,7 +145,8 @@ def _check_base(model: Model, artifact: Artifact) -> None:
         found = own.get(name)
         if found is None or found.shape != expected.shape or not _is_same(found, expected):
             raise ArtifactError(
-                f"{header.path} is an adapter of {pin.name}, whose '{name}' this model does not have"
+                f"{header.path} is an adapter of {pin.name}, whose '{name}' this model "
+                "does not have"
             )
 
 
