@@ -5,14 +5,17 @@ Notation: r rank, D width of the input, O width of the output.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.plugin import AdapterLayer, Linear
-from zoo_adapters.lora import Lora, LowRankLinear
+from zoo.plugin import AdapterLayer, Linear, WeightConverter
+from zoo_adapters.lora import Layers, Lora, LowRankLinear
+
+MAGNITUDE = "lora_magnitude_vector"
 
 
 class DecomposedLinear(LowRankLinear):
@@ -92,3 +95,29 @@ class Dora(Lora):
     def build_layer(self, module: nn.Module) -> AdapterLayer:
         assert isinstance(module, nn.Linear)
         return DecomposedLinear(module, rank=self.rank, scale=self.scale, dropout=self.dropout)
+
+    @classmethod
+    def matches_peft(cls, config: Mapping[str, Any]) -> bool:
+        return config.get("peft_type") == "LORA" and bool(config.get("use_dora"))
+
+    @classmethod
+    def from_peft(
+        cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
+    ) -> tuple[dict[str, Any], Layers]:
+        found = {name: dict(tensors) for name, tensors in layers.items()}
+        magnitudes = {
+            name: tensors.pop(MAGNITUDE).flatten()
+            for name, tensors in found.items()
+            if MAGNITUDE in tensors
+        }
+        params, converted = super().from_peft(config, found, converter)
+        rows = converter.outputs(magnitudes)
+        return params, {
+            name: {**tensors, "magnitude": rows[name]} for name, tensors in converted.items()
+        }
+
+    def to_peft(self, layers: Layers, converter: WeightConverter) -> tuple[dict[str, Any], Layers]:
+        config, found = super().to_peft(layers, converter)
+        rows = converter.outputs({name: tensors["magnitude"] for name, tensors in layers.items()})
+        merged = {name: {**tensors, MAGNITUDE: rows[name]} for name, tensors in found.items()}
+        return {**config, "use_dora": True}, merged

@@ -10,8 +10,11 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import Adapter, AdapterLayer, Linear
-from zoo_adapters.lora import Targets
+from zoo.plugin import Adapter, AdapterLayer, Linear, WeightConverter
+from zoo_adapters.lora import Layers, Targets
+from zoo_adapters.peft_config import check_config, tensor_pairs
+
+SCALE = "ia3_l"
 
 
 class ScaledOutput(AdapterLayer):
@@ -105,3 +108,33 @@ class Ia3(Adapter):
         for path, layer in super().build_layers(modules):
             if path not in scaled:
                 yield path, layer
+
+    @classmethod
+    def matches_peft(cls, config: Mapping[str, Any]) -> bool:
+        return config.get("peft_type") == "IA3"
+
+    @classmethod
+    def from_peft(
+        cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
+    ) -> tuple[dict[str, Any], Layers]:
+        check_config(config, ("feedforward_modules",))
+        scales = {name: scale for name, (scale,) in tensor_pairs(layers, (SCALE,)).items()}
+        # Scales of outputs have the shape [O, 1], those of inputs [1, D].
+        inputs = converter.inputs({n: s[0] for n, s in scales.items() if s.shape[0] == 1})
+        outputs = converter.outputs({n: s[:, 0] for n, s in scales.items() if s.shape[0] != 1})
+        found = {name: {"scale": scale} for name, scale in (inputs | outputs).items()}
+        return {"inputs": sorted(inputs)}, found
+
+    def to_peft(self, layers: Layers, converter: WeightConverter) -> tuple[dict[str, Any], Layers]:
+        is_input = {
+            name: isinstance(self.layers.get_submodule(name), ScaledInput) for name in layers
+        }
+        inputs = converter.inputs({n: t["scale"] for n, t in layers.items() if is_input[n]})
+        outputs = converter.outputs({n: t["scale"] for n, t in layers.items() if not is_input[n]})
+        config = {
+            "peft_type": "IA3",
+            "target_modules": sorted(inputs | outputs),
+            "feedforward_modules": sorted(inputs),
+        }
+        found = {name: {SCALE: scale[None]} for name, scale in inputs.items()}
+        return config, found | {name: {SCALE: scale[:, None]} for name, scale in outputs.items()}

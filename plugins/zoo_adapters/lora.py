@@ -6,14 +6,21 @@ Notation: r rank, D width of the input, O width of the output, V vocabulary.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Adapter, AdapterLayer, Linear
+from zoo.plugin import Adapter, AdapterLayer, Linear, WeightConverter
+from zoo_adapters.peft_config import check_config, number, tensor_pairs
 
+LINEAR = ("lora_A.weight", "lora_B.weight")
+TABLE = ("lora_embedding_A", "lora_embedding_B")
+OPTIONS = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")
+"""Names of tensors and options in files of peft."""
+Layers = Mapping[str, Mapping[str, Tensor]]
 Targets = Annotated[list[str], Field(min_length=1)]
 Rank = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -126,3 +133,48 @@ class Lora(Adapter):
             return LowRankEmbedding(module, rank=self.rank, scale=self.scale)
         assert isinstance(module, nn.Linear)
         return LowRankLinear(module, rank=self.rank, scale=self.scale, dropout=self.dropout)
+
+    @classmethod
+    def matches_peft(cls, config: Mapping[str, Any]) -> bool:
+        return config.get("peft_type") == "LORA" and not config.get("use_dora")
+
+    @classmethod
+    def from_peft(
+        cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
+    ) -> tuple[dict[str, Any], Layers]:
+        check_config(config, OPTIONS)
+        params = {
+            "rank": config.get("r", 8),
+            "alpha": float(number(config, "lora_alpha", 8)),
+            "dropout": float(number(config, "lora_dropout", 0.0)),
+            "rank_stabilised": bool(config.get("use_rslora", False)),
+        }
+        tables = {name for name, tensors in layers.items() if "lora_embedding_A" in tensors}
+        pairs = tensor_pairs({n: t for n, t in layers.items() if n not in tables}, LINEAR)
+        pairs |= tensor_pairs({n: layers[n] for n in tables}, TABLE)
+        converted = converter.low_rank({name: (A, B) for name, (A, B) in pairs.items()})
+        return params, {name: {"A": A, "B": B} for name, (A, B) in converted.items()}
+
+    def to_peft(self, layers: Layers, converter: WeightConverter) -> tuple[dict[str, Any], Layers]:
+        found: dict[str, dict[str, Tensor]] = {}
+        for module, tensors in layers.items():
+            is_table = isinstance(self.layers.get_submodule(module), LowRankEmbedding)
+            pairs = converter.low_rank({module: (tensors["A"], tensors["B"])}) if is_table else {}
+            found |= {name: dict(zip(TABLE, pair, strict=True)) for name, pair in pairs.items()}
+        linear = {
+            module: (tensors["A"], tensors["B"])
+            for module, tensors in layers.items()
+            if isinstance(self.layers.get_submodule(module), LowRankLinear)
+        }
+        for name, pair in converter.low_rank(linear).items():
+            found[name] = dict(zip(LINEAR, pair, strict=True))
+        config = {
+            "peft_type": "LORA",
+            "r": self.rank,
+            "lora_alpha": self.alpha,
+            "lora_dropout": self.dropout,
+            "use_rslora": self.rank_stabilised,
+            "target_modules": sorted(found),
+            "bias": "none",
+        }
+        return config, found

@@ -6,10 +6,10 @@ import copy
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from zoo.plugin import Adapter, AdapterLayer
-from zoo_adapters.lora import Targets
+from zoo.plugin import Adapter, AdapterLayer, WeightConverter
+from zoo_adapters.lora import Layers, Targets
 
 
 class CopiedModule(AdapterLayer):
@@ -67,3 +67,15 @@ class ModuleCopy(Adapter):
 
     def build_layer(self, module: nn.Module) -> AdapterLayer:
         return CopiedModule(module)
+
+    def to_peft(self, layers: Layers, converter: WeightConverter) -> tuple[dict[str, Any], Layers]:
+        own = {
+            f"{module}.{name.removeprefix('module.')}": tensor
+            for module, tensors in layers.items()
+            for name, tensor in tensors.items()
+        }
+        found: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in converter.whole(own).items():
+            module, _, key = name.rpartition(".")
+            found.setdefault(module, {})[key] = tensor
+        return {"modules_to_save": sorted(found)}, found

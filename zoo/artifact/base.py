@@ -78,8 +78,7 @@ def open_base(artifact: Artifact, find: FindBase | None = None) -> Artifact:
             raise ArtifactError(f"{header.path}: its base is missing: {error}") from None
     if not os.path.exists(path):
         raise ArtifactError(
-            f"{header.path}: its base, '{pin.name}', does not exist; put the file there, or set "
-            "the base when you load it"
+            f"{header.path}: its base, '{pin.name}', does not exist; put the file next to it"
         )
     base = open_artifact(path)
     if _hash(base.header, str(path), pin.tensors) != pin.sha256:

@@ -20,6 +20,7 @@ from zoo.hub.models import Source, base_reference, find, find_base
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.adaptation import add_adapters
+from zoo.spec.providers import used_by
 
 Adapters = Mapping[str, Any]
 
@@ -86,7 +87,7 @@ def _only_used(model: Model) -> Iterator[None]:
     """Remove the adapters that are off from a model inside the block."""
     owner = model._modules.get(ADAPTERS)
     off = {name: each for name, each in find_adapters(model).items() if not each.enabled}
-    spec, paths = model.spec, model.component_paths
+    spec, paths, providers = model.spec, model.component_paths, model.providers
     try:
         if owner is not None and off and spec is not None:
             for name in off:
@@ -95,11 +96,12 @@ def _only_used(model: Model) -> Iterator[None]:
             model.spec = {**spec, ADAPTERS: kept}
             dropped = {f"{ADAPTERS}.{name}" for name in off}
             model.component_paths = tuple(row for row in paths if row["path"] not in dropped)
+            model.providers = tuple(used_by(model.spec, providers))
         yield
     finally:
         if owner is not None:
             owner._modules.update(off)  # type: ignore[arg-type]
-        model.spec, model.component_paths = spec, paths
+        model.spec, model.component_paths, model.providers = spec, paths, providers
 
 
 def _add_from_file(

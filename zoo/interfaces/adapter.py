@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import nn
 
 from zoo.errors import InvalidParameter, ZooError
+from zoo.interfaces.adapter_exchange import LayerTensors, WeightConverter
 from zoo.interfaces.component import Component
 from zoo.interfaces.path_pattern import select_paths
 
@@ -93,6 +94,33 @@ class Adapter(Component, nn.Module, ABC):
         for path in self.select("targets", self.targets, modules):
             yield path, self.build_layer(modules[path])
 
+    @classmethod
+    def matches_peft(cls, config: Mapping[str, Any]) -> bool:
+        """Return whether an ``adapter_config.json`` of peft describes this adapter."""
+        return False
+
+    @classmethod
+    def from_peft(
+        cls, config: Mapping[str, Any], layers: LayerTensors, converter: WeightConverter
+    ) -> tuple[dict[str, Any], LayerTensors]:
+        """Return the parameters of this adapter, without `targets`, and its tensors by module.
+
+        Args:
+            config: a config that matches.
+            layers: the tensors of the file, by module and name, such as ``lora_A.weight``.
+            converter: converts from peft to the zoo.
+
+        Raises:
+            ZooError: for an option that is not supported, with its name.
+        """
+        raise ZooError(f"adapter '{cls.name}' cannot be imported")
+
+    def to_peft(
+        self, layers: LayerTensors, converter: WeightConverter
+    ) -> tuple[dict[str, Any], LayerTensors]:
+        """Return the config and the tensors for peft, given the tensors of each adapted module."""
+        raise ZooError(f"adapter '{self.name}' has no counterpart in peft")
+
     def select(
         self, parameter: str, patterns: Sequence[str], modules: Mapping[str, nn.Module]
     ) -> list[str]:
@@ -108,11 +136,3 @@ class Adapter(Component, nn.Module, ABC):
                 )
                 raise InvalidParameter(f"{parameter}[{index}]", message) from None
         return [path for path in supported if path in matched]
-
-
-def weight_of(module: nn.Module) -> Tensor:
-    """Return a parameter of a module, whose device and dtype the parameters of a layer have."""
-    found = next(module.parameters(), None)
-    if found is None:
-        raise ZooError(f"a {type(module).__name__} without parameters cannot be adapted")
-    return found
