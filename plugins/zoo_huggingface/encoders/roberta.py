@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.encoders.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
-from zoo_huggingface.encoders.text_encoder import TextEncoder
+from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.templates import masked_lm_template
 
 POSITION_OFFSET = 2
 """Unused rows at the start of the position table; ``maps/roberta.yaml`` removes them."""
 
 
-class Roberta(TextEncoder):
+class Roberta(EncoderImporter):
     """RoBERTa, with or without a head, or as a sentence encoder (Liu et al. 2019)."""
 
     name = "roberta"

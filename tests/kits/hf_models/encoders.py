@@ -7,7 +7,7 @@ _BERT = {
     "intermediate_size": 12,
 }  # fmt: skip
 
-MODELS = {
+_MODELS = {
     "bert": (hf.BertForMaskedLM, hf.BertConfig(**_BERT, max_position_embeddings=16)),
     "roberta": (
         hf.RobertaForMaskedLM,
@@ -20,6 +20,30 @@ MODELS = {
         ),
     ),
 }  # fmt: skip
+_HEADS = {
+    "features": "Model",
+    "classifier": "ForSequenceClassification",
+    "tagger": "ForTokenClassification",
+}
+
+
+def _with_heads(name, model):
+    """Return a model with its masked-token head, and the same config with other heads."""
+    cls, config = model
+    base = cls.__name__.removesuffix("ForMaskedLM")
+    options = config.to_diff_dict() | {"num_labels": 3}
+    heads = {
+        f"{name}-{head}": (getattr(hf, f"{base}{ending}"), type(config)(**options))
+        for head, ending in _HEADS.items()
+    }
+    return {name: model, **heads}
+
+
+MODELS = {
+    variant: model
+    for name, small in _MODELS.items()
+    for variant, model in _with_heads(name, small).items()
+}
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
 VALUES = {}

@@ -27,7 +27,7 @@ _HEADS = {
 _LENGTH = "model.encoder.position.length"
 
 
-class TextEncoder(Architecture):
+class EncoderImporter(Architecture):
     """Encoder with a head: masked tokens, classes of a text or of its tokens, or none.
 
     A folder of sentence-transformers, which has a ``modules.json``, is a sentence encoder.
