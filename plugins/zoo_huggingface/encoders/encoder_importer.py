@@ -169,7 +169,8 @@ class EncoderImporter(Architecture):
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Return the files of sentence-transformers."""
         is_sentence = str(spec["model"]["type"]).endswith("sentence-encoder")
-        return sentence_files(spec, get_path(spec, self.dim_path)) if is_sentence else {}
+        dim = get_path(spec, "model.encoder.dim") or get_path(spec, self.dim_path)
+        return sentence_files(spec, dim) if is_sentence else {}
 
     def _head_of(self, config: Config) -> str:
         """Return the model of the zoo for a config."""

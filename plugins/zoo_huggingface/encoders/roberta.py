@@ -11,6 +11,11 @@ from zoo_huggingface.templates import masked_lm_template
 
 POSITION_OFFSET = 2
 """Unused rows at the start of the position table; ``maps/roberta.yaml`` removes them."""
+CLASSIFICATION_HEAD: Mapping[str, Mapping[str, str]] = {
+    "classifier": {"out.{w:weight|bias}": "classifier.out_proj.{w}"},
+    "tagger": {"out.{w:weight|bias}": "classifier.{w}"},
+}
+"""The output layer, whose name in the file depends on the head."""
 
 
 class Roberta(EncoderImporter):
@@ -25,10 +30,7 @@ class Roberta(EncoderImporter):
     )
     inner: ClassVar[Mapping[str, Any]] = {"activation": "tanh"}
     inner_dropout = True
-    head_rules: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "classifier": {"out.{w:weight|bias}": "classifier.out_proj.{w}"},
-        "tagger": {"out.{w:weight|bias}": "classifier.{w}"},
-    }
+    head_rules = CLASSIFICATION_HEAD
     embedding_key = "roberta.embeddings.word_embeddings.weight"
     tied_weight_names = ("lm_head.decoder.weight",)
     copies: ClassVar[Mapping[str, str]] = {"lm_head.decoder.bias": "lm_head.bias"}

@@ -13,6 +13,18 @@ _MODELS = {
         hf.RobertaForMaskedLM,
         hf.RobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
     ),
+    "xlm-roberta": (
+        hf.XLMRobertaForMaskedLM,
+        hf.XLMRobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
+    ),
+    "camembert": (
+        hf.CamembertForMaskedLM,
+        hf.CamembertConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
+    ),
+    "electra": (
+        hf.ElectraForMaskedLM,
+        hf.ElectraConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
+    ),
     "distilbert": (
         hf.DistilBertForMaskedLM,
         hf.DistilBertConfig(
@@ -25,6 +37,8 @@ _HEADS = {
     "classifier": "ForSequenceClassification",
     "tagger": "ForTokenClassification",
 }
+_SAME_CODE = ("xlm-roberta", "camembert")
+"""Architectures whose heads are those of RoBERTa."""
 
 
 def _with_heads(name, model):
@@ -43,6 +57,7 @@ MODELS = {
     variant: model
     for name, small in _MODELS.items()
     for variant, model in _with_heads(name, small).items()
+    if variant == name or name not in _SAME_CODE
 }
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
