@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.encoders.text_encoder import TextEncoder
+from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.templates import activation_field, masked_lm_template, transformer_template
 
 ENCODER = transformer_template(norm={"embedding": True}, position={"type": "learned"})
@@ -37,7 +37,7 @@ FIELDS = (
 )
 
 
-class Bert(TextEncoder):
+class Bert(EncoderImporter):
     """BERT, with or without a head, or as a sentence encoder (Devlin et al. 2019)."""
 
     name = "bert"
@@ -65,7 +65,7 @@ class Bert(TextEncoder):
         RequiredValue("directionality", "bidi", "only bidirectional attention is supported"),
     )
     ignored_keys: ClassVar[Mapping[str, str]] = {
-        **TextEncoder.ignored_keys,
+        **EncoderImporter.ignored_keys,
         **ignored_keys(
             {
                 "the pooler always has the width of the states": """

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.encoders.bert import ENCODER, TIED
-from zoo_huggingface.encoders.text_encoder import TextEncoder
+from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.templates import activation_field, masked_lm_template
 
 
-class DistilBert(TextEncoder):
+class DistilBert(EncoderImporter):
     """DistilBERT, with or without a head, or as a sentence encoder (Sanh et al. 2019)."""
 
     name = "distilbert"
@@ -48,7 +48,7 @@ class DistilBert(TextEncoder):
         RequiredValue("sinusoidal_pos_embds", False, "only learned positions are supported"),
     )
     ignored_keys: ClassVar[Mapping[str, str]] = {
-        **TextEncoder.ignored_keys,
+        **EncoderImporter.ignored_keys,
         **ignored_keys({"heads of other tasks use it": "qa_dropout"}),
     }
     aliases: ClassVar[Mapping[str, str]] = {

@@ -6,14 +6,19 @@ from typing import Any, ClassVar
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.encoders.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
-from zoo_huggingface.encoders.text_encoder import TextEncoder
+from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.templates import masked_lm_template
 
 POSITION_OFFSET = 2
 """Unused rows at the start of the position table; ``maps/roberta.yaml`` removes them."""
+CLASSIFICATION_HEAD: Mapping[str, Mapping[str, str]] = {
+    "classifier": {"out.{w:weight|bias}": "classifier.out_proj.{w}"},
+    "tagger": {"out.{w:weight|bias}": "classifier.{w}"},
+}
+"""The output layer, whose name in the file depends on the head."""
 
 
-class Roberta(TextEncoder):
+class Roberta(EncoderImporter):
     """RoBERTa, with or without a head, or as a sentence encoder (Liu et al. 2019)."""
 
     name = "roberta"
@@ -25,10 +30,7 @@ class Roberta(TextEncoder):
     )
     inner: ClassVar[Mapping[str, Any]] = {"activation": "tanh"}
     inner_dropout = True
-    head_rules: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "classifier": {"out.{w:weight|bias}": "classifier.out_proj.{w}"},
-        "tagger": {"out.{w:weight|bias}": "classifier.{w}"},
-    }
+    head_rules = CLASSIFICATION_HEAD
     embedding_key = "roberta.embeddings.word_embeddings.weight"
     tied_weight_names = ("lm_head.decoder.weight",)
     copies: ClassVar[Mapping[str, str]] = {"lm_head.decoder.bias": "lm_head.bias"}

@@ -27,7 +27,7 @@ _HEADS = {
 _LENGTH = "model.encoder.position.length"
 
 
-class TextEncoder(Architecture):
+class EncoderImporter(Architecture):
     """Encoder with a head: masked tokens, classes of a text or of its tokens, or none.
 
     A folder of sentence-transformers, which has a ``modules.json``, is a sentence encoder.
@@ -169,7 +169,8 @@ class TextEncoder(Architecture):
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Return the files of sentence-transformers."""
         is_sentence = str(spec["model"]["type"]).endswith("sentence-encoder")
-        return sentence_files(spec, get_path(spec, self.dim_path)) if is_sentence else {}
+        dim = get_path(spec, "model.encoder.dim") or get_path(spec, self.dim_path)
+        return sentence_files(spec, dim) if is_sentence else {}
 
     def _head_of(self, config: Config) -> str:
         """Return the model of the zoo for a config."""
