@@ -61,7 +61,8 @@ class Attention(RecordsAttention):
             ('kv' if the scorer ignores keys). With projections, the merged heads are projected to
             query_dim.
         bias: whether the projections have a bias; 'qkv' adds a bias to all projections except the
-            output projection.
+            output projection, 'qvo' to all except that of the keys, which does not change a softmax
+            over dot products.
 
     Shapes:
         query [B, T, query_dim], states [B, S, key_dim] -> context [B, T, output_dim].
@@ -81,7 +82,7 @@ class Attention(RecordsAttention):
         head_dim: Annotated[int, Field(ge=1)] | None = None,
         merge: Literal["concat", "mean"] = "concat",
         project: Literal["auto", "none", "qkv", "kv"] = "auto",
-        bias: bool | Literal["qkv"] = True,
+        bias: bool | Literal["qkv", "qvo"] = True,
     ) -> None:
         super().__init__()
         self.query_dim, self.key_dim = query_dim, key_dim
@@ -101,7 +102,8 @@ class Attention(RecordsAttention):
                 )
             self.head_dim = inner_key_dim = head_dim or query_dim // heads
             self.query = Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
-            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+            key_bias = bias is True or bias == "qkv"
+            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=key_bias)
             if self.project == "qkv":
                 self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
@@ -113,7 +115,7 @@ class Attention(RecordsAttention):
             )
         self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
-            self.out = Linear(self.output_dim, query_dim, bias=bias is True)
+            self.out = Linear(self.output_dim, query_dim, bias=bias is True or bias == "qvo")
             self.output_dim = query_dim
 
     def forward(

@@ -63,25 +63,26 @@ def decoder_calls(dtype: torch.dtype) -> Iterator[tuple[TransformerDecoder, Memo
         (DIM, {}),
         (0, {"norm": Blueprint.of(Norm, kind="rms", place="pre")}),
         (DIM, {"position": Blueprint.of(Rotary, layout="interleaved")}),
+        (DIM, {"attention": _attention(bias="qvo")}),
     ):
         decoder = TransformerDecoder(
             embedding=Token(vocab=11, dim=DIM),
             memory_dim=memory_dim,
             layers=2,
-            attention=_attention(),
+            **{"attention": _attention(), **params},
             feed_forward=Blueprint.of(FeedForward, hidden=9),
-            **params,
         )
         yield decoder.to(dtype).eval(), _memory(2, 3, dtype), torch.randint(1, 11, (2, 3))
 
 
-def _attention() -> Blueprint[Attention]:
+def _attention(*, bias: Any = True) -> Blueprint[Attention]:
     return Blueprint.of(
         Attention,
         scorer=Blueprint.of(ScaledDot),
         align=Blueprint.of(Soft),
         heads=2,
         kv_heads=1,
+        bias=bias,
     )
 
 
