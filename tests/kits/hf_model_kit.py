@@ -28,7 +28,7 @@ def randomize(name, model):
             parameter.add_(0.2 * torch.randn_like(parameter))
         for parameter_name, values in sinusoids.items():
             model.get_parameter(parameter_name).copy_(values)
-        if name == "marian":
+        if hasattr(model, "final_logits_bias"):
             model.final_logits_bias.copy_(torch.randn(1, model.config.vocab_size))
         if name == "t5-1.1":  # untied, as in the published files
             model.lm_head.weight = torch.nn.Parameter(torch.randn(31, 8))
