@@ -70,7 +70,7 @@ def command(
     A folder with adapter_config.json is an adapter of peft, which needs --base.
     """
     from zoo.errors import ZooError
-    from zoo.exchange.adapter_folder import is_adapter_folder
+    from zoo.hub.adapter_folder import is_adapter_folder
     from zoo.hub.importing import plan_source, resolve_source
     from zoo.hub.reference import is_repository
 
@@ -110,7 +110,7 @@ def command(
 
 def _import_adapter(source: str, output: Path | None, base: str | None, *, as_json: bool) -> None:
     from zoo.errors import ZooError
-    from zoo.exchange.adapter_folder import CONFIG, import_adapter, is_adapter_folder
+    from zoo.hub.adapter_folder import CONFIG, import_adapter, is_adapter_folder
 
     if not is_adapter_folder(source):
         raise ZooError(f"--base is for adapters, but {source} has no {CONFIG}")
