@@ -88,7 +88,7 @@ class FusedDecoding(Acceleration):
             return Declined("the state is not that of the kernels")
         if tokens.shape[1] != 1:
             return Declined(f"there are {tokens.shape[1]} tokens")
-        from zoo_fast.transformer.kernels.decode_step import run_blocks
+        from zoo_fast.transformer.kernels.decode_step import MAX_OUTPUT_ROWS, run_blocks
         from zoo_fast.transformer.kernels.embed import embed
 
         at, added = state.rows["at"], state.tables.get("added")
@@ -109,7 +109,8 @@ class FusedDecoding(Acceleration):
             final_norm=target.final_norm,
             matrix=matrix,
         )
-        logits: Tensor = x if len(x) == 1 and matrix is not None else target.output(x)
+        has_logits = matrix is not None and len(x) <= MAX_OUTPUT_ROWS
+        logits: Tensor = x if has_logits else target.output(x)
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
 
     def process_prompt(
