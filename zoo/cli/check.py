@@ -101,7 +101,8 @@ def _print(report: Report, plan: StartPlan | None) -> None:
     if report.init:
         count = f"{report.init.parameters:,} of {report.parameters:,} parameters"
         console().print(f"\ninit  [cyan]{report.init.type}[/]: {count}", highlight=False)
-    for index, line in enumerate(plan.lines() if plan else ()):
+    trained = report.trained.lines() if report.trained else ()
+    for index, line in enumerate([*(plan.lines() if plan else ()), *trained]):
         console().print("\n" * (index == 0) + one_line(line), markup=False, soft_wrap=True)
     total = f"{report.parameters:,} parameters, {format_bytes(report.bytes)}"
     console().print(

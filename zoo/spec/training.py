@@ -271,6 +271,9 @@ class Training:
         self.groups: list[RateGroup] = [each.build() for each in fine_tuning.groups]
         self.depth_decay = fine_tuning.depth_decay
         self.checkpointing = fine_tuning.checkpointing
+        if self.compile and self.checkpointing:
+            message = "'checkpointing' cannot be used with 'compile', which plans memory itself"
+            raise InvalidParameter("checkpointing", message)
         self.evaluate: Evaluation = evaluate.build() if evaluate else Evaluation()
         self.checkpoints: Checkpoints = checkpoints.build() if checkpoints else Checkpoints()
         self.log: Log = log.build() if log else Log()

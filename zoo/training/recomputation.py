@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,8 +15,12 @@ from zoo.errors import ZooError
 from zoo.interfaces.path_pattern import select_paths
 from zoo.training.sharding import find_blocks
 
+Context = Callable[[], AbstractContextManager[Any]]
 
-def recompute_parts(model: nn.Module, patterns: bool | Sequence[str]) -> None:
+
+def recompute_parts(
+    model: nn.Module, patterns: bool | Sequence[str], *, context: Context = nullcontext
+) -> None:
     """Let parts of a model keep only their inputs for the backward pass, which computes them again.
 
     Results and random numbers do not change (Chen et al. 2016, Training deep nets with sublinear
@@ -23,12 +29,13 @@ def recompute_parts(model: nn.Module, patterns: bool | Sequence[str]) -> None:
     Args:
         patterns: for the paths of modules, of which the outermost are used; True: the repeated
             blocks of the model.
+        context: returns the context in which parts are computed again.
 
     Raises:
         ZooError: if the model has no such parts.
     """
     for part in _find_parts(model, patterns) if patterns else ():
-        _recompute(part)
+        _recompute(part, context)
 
 
 def _find_parts(model: nn.Module, patterns: bool | Sequence[str]) -> list[nn.Module]:
@@ -49,12 +56,20 @@ def _find_parts(model: nn.Module, patterns: bool | Sequence[str]) -> list[nn.Mod
     return [modules[name] for name in outermost]
 
 
-def _recompute(part: nn.Module) -> None:
+def _recompute(part: nn.Module, context: Context) -> None:
     """Replace the forward pass of a part; the method of its class is looked up at each call."""
 
     def forward(*args: Any, **kwargs: Any) -> Any:
+        method = type(part).forward
         if not torch.is_grad_enabled():
-            return type(part).forward(part, *args, **kwargs)
-        return checkpoint(type(part).forward, part, *args, use_reentrant=False, **kwargs)
+            return method(part, *args, **kwargs)
+        contexts = partial(_contexts, context)
+        return checkpoint(method, part, *args, use_reentrant=False, context_fn=contexts, **kwargs)
 
     part.forward = forward
+
+
+def _contexts(
+    context: Context,
+) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    return nullcontext(), context()
