@@ -56,10 +56,11 @@ def save_final_model(
         )
     with checkpoints.report_failure(path):
         if processes.is_main:
-            train = {**provenance()["train"], "results": values}
+            current = provenance()
+            train = {**current["train"], "results": values}
             train["checkpoints"] = [folder.name for folder in folders]
             remove_link(path)
-            save(model, path, provenance={"train": train})
+            save(model, path, provenance={**current, "train": train})
     return values
 
 

@@ -27,4 +27,4 @@ class DeferredUnembed(Acceleration):
     def unembed(self, target: Token, states: Tensor) -> Tensor:
         if target.map is not None:
             states = states @ target.map.weight
-        return DeferredLogits(states, target.table.weight, padding=target.padding)
+        return DeferredLogits(states, target.table.weight, padding=target.table.padding_idx)
