@@ -31,9 +31,12 @@ class Classifier(Model):
         encoder: encoder of the embedded input.
         classes: number of classes.
         pooling: "first" uses the first encoder state, "summary" the encoder's summary.
+        multi_label: whether an item can have any number of classes (objective
+            `binary-cross-entropy`) instead of exactly one (`cross-entropy`).
 
     Shapes:
-        batch {source, target [B]} -> logits [B, 1, classes].
+        batch {source, target [B], or [B, classes] of 0 and 1 with multi_label} -> logits
+        [B, 1, classes].
     """
 
     name: ClassVar[str] = "classifier"
@@ -49,9 +52,11 @@ class Classifier(Model):
         encoder: Blueprint[Encoder],
         classes: Annotated[int, Field(ge=1)],
         pooling: Literal["first", "summary"] = "first",
+        multi_label: bool = False,
     ) -> None:
         super().__init__()
         self.classes = classes
+        self.multi_label = multi_label
         self.pooling = pooling
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
@@ -70,22 +75,29 @@ class Classifier(Model):
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
         vector = memory.states[:, 0] if self.pooling == "first" else memory.summary
-        targets = batch["target"][:, None]
-        return Outputs(
-            self.out(vector)[:, None], targets, torch.ones_like(targets, dtype=torch.bool)
-        )
+        logits, targets = self.out(vector)[:, None], batch["target"][:, None]
+        return Outputs(logits, targets, logits.new_ones(logits.shape[:2], dtype=torch.bool))
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        target = TensorSchema(("B",), "integer", below=self.classes, optional=inference)
-        return {"source": self.source.input_schema(), "target": target}
+        target = TensorSchema(("B",), "integer", below=self.classes)
+        if self.multi_label:
+            target = TensorSchema(("B", self.classes))
+        return {
+            "source": self.source.input_schema(),
+            "target": target._replace(optional=inference),
+        }
 
     def output_schema(self) -> OutputSchema:
-        return OutputSchema(logits="item")
+        return OutputSchema("item", targets="multi-label" if self.multi_label else "class")
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
         device = generator.device if generator else source.device
-        target = torch.randint(0, self.classes, (batch,), generator=generator, device=device)
-        return {"source": source, "target": target.to(source.device)}
+        shape, high = (batch,), self.classes
+        if self.multi_label:
+            shape, high = (batch, self.classes), 2
+        target = torch.randint(0, high, shape, generator=generator, device=device)
+        dtype = self.out.weight.dtype if self.multi_label else None
+        return {"source": source, "target": target.to(source.device, dtype)}

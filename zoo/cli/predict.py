@@ -1,4 +1,4 @@
-"""``zoo predict``: the classes that a saved model predicts."""
+"""``zoo predict``: the classes, labels or numbers that a saved model predicts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Row(NamedTuple):
         """Yield what is printed: a line, or for the nodes of a graph a line for each."""
         if not self.has_positions:
             (one,) = self.predictions
-            yield f"{one.label} {one.probability:.4f}"
+            yield str(one)
         elif self.names is None:
             yield " ".join(each.label for each in self.predictions)
         else:
             for name, each in zip(self.names, self.predictions, strict=True):
-                yield f"{name} {each.label} {each.probability:.4f}"
+                yield f"{name} {each}"
 
 
 def command(
@@ -65,8 +65,9 @@ def command(
     """Predict the class of texts, images, audio or graphs, of each token of a text, or of the nodes
     of a graph.
 
-    A classifier prints the class and its probability, a tagger a line for each token, a node
-    classifier a line for each node of the graph of --data.
+    A classifier prints the class and its probability, or the labels above 0.5 if it is multi-label;
+    a regressor prints numbers, a tagger a line for each token, a node classifier a line for each
+    node of the graph of --data. The texts of a pair are separated by a tab.
     """
     from zoo.hub.models import load
 

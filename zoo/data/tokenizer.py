@@ -55,6 +55,13 @@ class Tokenizer:
         a batch is made. The tokenizer's post-processor may have added them."""
         return [remove_special_tokens(ids, field) for ids in self.encode(texts)]
 
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        """Return the token IDs and segments, 0 or 1, of texts that the post-processor joins."""
+        self._growth.check_texts(self.backend, [text for pair in pairs for text in pair])
+        with _report_errors("the tokenizer cannot encode the texts"):
+            found = self.backend.encode_batch(list(pairs))
+            return [(list(each.ids), list(each.type_ids)) for each in found]
+
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct parts of texts that are encoded as the unknown token.
 

@@ -35,6 +35,17 @@ def label_sets(outputs: Outputs) -> Pairs:
     return [[label] for row in predicted for label in row], [[t] for row in targets for t in row]
 
 
+def values(outputs: Outputs) -> Pairs:
+    """Return the predicted and the target numbers of each item, as lists."""
+    both = (full_precision(outputs.logits), full_precision(outputs.targets))  # [B, T, V]
+    mask = outputs.mask.cpu()
+    predicted, targets = (
+        [row[valid].flatten().tolist() for row, valid in zip(each.cpu(), mask, strict=True)]
+        for each in both
+    )
+    return predicted, targets
+
+
 def target_logprobs(outputs: Outputs) -> Pairs:
     """Return the log-probability of each target, and the targets."""
     _require_classes(outputs, "log-probabilities")
@@ -47,6 +58,7 @@ def target_logprobs(outputs: Outputs) -> Pairs:
 FROM_OUTPUTS: dict[str, Callable[[Outputs], Pairs]] = {
     "tokens": class_ids,
     "labels": label_sets,
+    "values": values,
     "logprobs": target_logprobs,
 }
 """By `Metric.consumes`: computes what a metric takes from the outputs of a model."""

@@ -18,7 +18,9 @@ class Metric(Component, ABC):
 
     - ``text``: the prediction is a string, the reference a list of one or more strings;
     - ``tokens``: both are lists of token IDs or label IDs, compared position by position;
+    - ``names``: both are lists of names of classes, compared position by position;
     - ``labels``: both are lists of label IDs in any order (label sets);
+    - ``values``: both are lists of numbers;
     - ``logprobs``: the prediction is the list of log-probabilities that the model assigns to the
       tokens of the reference, a list of token IDs.
 
@@ -43,6 +45,13 @@ class Metric(Component, ABC):
     @abstractmethod
     def compute(self) -> dict[str, float]:
         """Return the values by name, over everything accumulated."""
+
+    def details(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Return values that ``zoo eval`` prints as tables: title, row and column to value.
+
+        By default none. They are not monitored in training.
+        """
+        return {}
 
     @abstractmethod
     def signature(self) -> str:

@@ -23,6 +23,7 @@ from zoo.spec.training import MAX_STEPS, Batching, Training
 from zoo.training.averages import MovingAverage
 from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
+from zoo.training.objective_fit import fit_objective
 from zoo.training.processes import Processes
 from zoo.training.step import GlobalStep
 from zoo.training.trackers import check_trackers
@@ -126,8 +127,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         )
     steps = count_steps(training, batches)
     processes.place(model)
-    assert sections.objective is not None
-    objective = sections.objective.build()
+    objective = fit_objective(request.spec, model, preprocessors)
     check_split(model, objective, processes.world, training.accumulate)
     module = LossModule(model, objective).to(processes.device)
     accelerate(module, registry=request.registry)
