@@ -8,6 +8,7 @@ from zoo_metrics.bleu import BLEU
 from zoo_metrics.cer import CER
 from zoo_metrics.chrf import ChrF
 from zoo_metrics.cider import CIDEr
+from zoo_metrics.entity_f1 import EntityF1
 from zoo_metrics.exact_match import ExactMatch
 from zoo_metrics.hamming_loss import HammingLoss
 from zoo_metrics.macro_f1 import MacroF1
@@ -39,6 +40,7 @@ def zoo_components() -> Sequence[type[Metric]]:
         MicroF1,
         MacroF1,
         Matthews,
+        EntityF1,
         MSE,
         MAE,
         Pearson,

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from zoo.data.entities import find_entities
 from zoo.errors import ZooError
 from zoo.evaluation.class_report import ClassReport
 from zoo.evaluation.generating import Generation, TextDecoder
@@ -125,9 +126,12 @@ class BatchResults:
     def _pairs(self, kind: str) -> Pairs:
         if kind == "tokens" and self.generation is not None:
             return self.tokens, target_tokens(self.outputs, self.generation.eos_ids)
-        if kind == "names":
-            predicted, targets = class_ids(self.outputs)
-            return self.decoder.name_rows(predicted), self.decoder.name_rows(targets)
+        if kind == "entities":
+            predicted, targets = (
+                [find_entities(tags) for tags in self.decoder.name_rows(rows)]
+                for rows in class_ids(self.outputs)
+            )
+            return predicted, targets
         return FROM_OUTPUTS[kind](self.outputs)
 
     def _require_generation(self) -> Generation:

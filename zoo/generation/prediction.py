@@ -204,7 +204,8 @@ def _to_examples(
     model: Model, preprocessors: Mapping[str, Preprocessor], inputs: Sequence[Any]
 ) -> list[Mapping[str, Any]]:
     schema = model.batch_schema(inference=True) or {}
-    keys = [key for key, field in schema.items() if not field.optional]
+    derived = {o for k, each in preprocessors.items() for o in each.outputs(k) if o != k}
+    keys = [k for k, field in schema.items() if not field.optional and k not in derived]
     examples: list[Mapping[str, Any]] = []
     for number, value in enumerate(to_list(inputs), 1):
         is_example = isinstance(value, Mapping)

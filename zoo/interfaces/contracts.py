@@ -20,11 +20,11 @@ DECODING: Mapping[str, str] = {
     "frame": "all frames in parallel",
     "joint": "one token at a time with scores of the frames",
 }
-Prediction = Literal["text", "tokens", "names", "labels", "values", "logprobs"]
+Prediction = Literal["text", "tokens", "entities", "labels", "values", "logprobs"]
 PREDICTIONS: Mapping[Prediction, str] = {
     "text": "text",
     "tokens": "token IDs",
-    "names": "names of classes",
+    "entities": "entities of tags",
     "labels": "label sets",
     "values": "numbers",
     "logprobs": "log-probabilities",
@@ -74,7 +74,7 @@ class OutputSchema:
         available: dict[Prediction, bool] = {
             "text": bool(self.decoding),
             "tokens": bool(self.decoding) or aligned,
-            "names": rows and aligned,
+            "entities": self.logits == "position" and aligned,
             "labels": rows and self.targets in ("class", "multi-label"),
             "values": self.targets == "value",
             "logprobs": aligned and self.logits != "candidate",

@@ -18,7 +18,8 @@ class Metric(Component, ABC):
 
     - ``text``: the prediction is a string, the reference a list of one or more strings;
     - ``tokens``: both are lists of token IDs or label IDs, compared position by position;
-    - ``names``: both are lists of names of classes, compared position by position;
+    - ``entities``: both are lists of (type, first position, end), which are read from tags such as
+      B-PER, I-PER and O;
     - ``labels``: both are lists of label IDs in any order (label sets);
     - ``values``: both are lists of numbers;
     - ``logprobs``: the prediction is the list of log-probabilities that the model assigns to the

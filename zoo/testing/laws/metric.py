@@ -12,7 +12,7 @@ from zoo.testing.law import Law
 
 ITEMS: dict[str, tuple[type, type]] = {
     "tokens": (int, int),
-    "names": (str, str),
+    "entities": (tuple, tuple),
     "labels": (int, int),
     "values": (float, float),
     "logprobs": (float, int),
