@@ -21,6 +21,7 @@ from zoo_metrics.mse import MSE
 from zoo_metrics.nist import NIST
 from zoo_metrics.pearson import Pearson
 from zoo_metrics.perplexity import Perplexity
+from zoo_metrics.retrieval import Retrieval
 from zoo_metrics.ribes import RIBES
 from zoo_metrics.rouge_coco import ROUGECoco
 from zoo_metrics.rouge_google import ROUGEGoogle
@@ -41,6 +42,7 @@ def zoo_components() -> Sequence[type[Metric]]:
         MacroF1,
         Matthews,
         EntityF1,
+        Retrieval,
         MSE,
         MAE,
         Pearson,

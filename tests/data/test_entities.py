@@ -1,5 +1,5 @@
 import random
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
@@ -28,9 +28,7 @@ def reference(tags):
     """The rules of conlleval.pl: whether a chunk ends before a tag, and whether one starts."""
     pairs = [tag.split("-") if "-" in tag else ["O", ""] for tag in ["O", *tags, "O"]]
     chunks, begin = [], 0
-    for position, ((prev, prev_type), (tag, type_)) in enumerate(
-        zip(pairs, pairs[1:], strict=False)
-    ):
+    for position, ((prev, prev_type), (tag, type_)) in enumerate(pairwise(pairs)):
         ends = (prev, tag) in [*product("BI", "BSO"), *product("ES", "BIESO")]
         ends = ends or (prev not in "O" and prev_type != type_)
         starts = tag in ("B", "S") or (prev in "ESO" and tag in ("E", "I"))

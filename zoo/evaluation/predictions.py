@@ -10,7 +10,7 @@ from torch import Tensor
 from zoo.data.special_tokens import remove_eos, tokens_before_eos
 from zoo.errors import ZooError
 from zoo.interfaces import Outputs, full_precision
-from zoo.interfaces.contracts import find_targets
+from zoo.interfaces.contracts import VECTORS, find_targets
 
 Pairs = tuple[list[Any], list[Any]]
 """Predictions and their references."""
@@ -55,11 +55,18 @@ def target_logprobs(outputs: Outputs) -> Pairs:
     return masked_rows(chosen, outputs.mask), masked_rows(targets, outputs.mask)
 
 
+def vectors(outputs: Outputs) -> Pairs:
+    """Return the vectors of the two texts of each pair."""
+    first, second = (full_precision(outputs.extras[name]).tolist() for name in VECTORS)
+    return first, second
+
+
 FROM_OUTPUTS: dict[str, Callable[[Outputs], Pairs]] = {
     "tokens": class_ids,
     "labels": label_sets,
     "values": values,
     "logprobs": target_logprobs,
+    "vectors": vectors,
 }
 """By `Metric.consumes`: computes what a metric takes from the outputs of a model."""
 

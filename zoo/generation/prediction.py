@@ -90,7 +90,7 @@ def predict(
     """
     if not can_predict(model):
         hint = "; use zoo.predict_positions" if can_predict(model, "position") else ""
-        raise ZooError(f"model '{model.name}' does not predict one class for each item{hint}")
+        raise ZooError(f"model '{model.name}' does not compute one class for each item{hint}")
     return [rows[0] for rows in _predict(model, inputs, top_k, registry)]
 
 

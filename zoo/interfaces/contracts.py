@@ -20,7 +20,7 @@ DECODING: Mapping[str, str] = {
     "frame": "all frames in parallel",
     "joint": "one token at a time with scores of the frames",
 }
-Prediction = Literal["text", "tokens", "entities", "labels", "values", "logprobs"]
+Prediction = Literal["text", "tokens", "entities", "labels", "values", "logprobs", "vectors"]
 PREDICTIONS: Mapping[Prediction, str] = {
     "text": "text",
     "tokens": "token IDs",
@@ -28,7 +28,12 @@ PREDICTIONS: Mapping[Prediction, str] = {
     "labels": "label sets",
     "values": "numbers",
     "logprobs": "log-probabilities",
+    "vectors": "vectors of pairs",
 }
+
+
+VECTORS = ("source_vectors", "target_vectors")
+"""Names of the extras with the vectors [B, D] of the two texts of a pair."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class OutputSchema:
             "labels": rows and self.targets in ("class", "multi-label"),
             "values": self.targets == "value",
             "logprobs": aligned and self.logits != "candidate",
+            "vectors": set(VECTORS) <= set(self.extras),
         }
         return tuple(kind for kind, found in available.items() if found)
 

@@ -23,7 +23,9 @@ class Metric(Component, ABC):
     - ``labels``: both are lists of label IDs in any order (label sets);
     - ``values``: both are lists of numbers;
     - ``logprobs``: the prediction is the list of log-probabilities that the model assigns to the
-      tokens of the reference, a list of token IDs.
+      tokens of the reference, a list of token IDs;
+    - ``vectors``: the prediction is the vector of the first text of a pair, the reference that of
+      the second, which belongs to it.
 
     Laws:
         merging instances equals updating a single one, also after pickling; `compute` equals

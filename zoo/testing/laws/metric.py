@@ -16,6 +16,7 @@ ITEMS: dict[str, tuple[type, type]] = {
     "labels": (int, int),
     "values": (float, float),
     "logprobs": (float, int),
+    "vectors": (float, float),
 }
 """By `Metric.consumes`: the types of the items of a prediction and of a reference."""
 
