@@ -25,6 +25,7 @@ from zoo.training.averages import MovingAverage
 from zoo.training.inherited import Resumed, StartedSpec, read_started
 from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
+from zoo.training.objective_fit import fit_objective
 from zoo.training.processes import Processes
 from zoo.training.recomputation import recompute_parts
 from zoo.training.step import GlobalStep
@@ -159,8 +160,7 @@ def build_setup(
     set_trained(model, training, step)
     recompute_parts(model, training.checkpointing)
     processes.place(model)
-    assert sections.objective is not None
-    objective = sections.objective.build()
+    objective = fit_objective(request.spec, model, preprocessors)
     check_split(model, objective, processes.world, training.accumulate)
     module = LossModule(model, objective).to(processes.device)
     accelerate(module, registry=request.registry)
