@@ -14,8 +14,14 @@ from zoo_huggingface.encoders.electra import Electra
 from zoo_huggingface.encoders.mpnet import MPNet
 from zoo_huggingface.encoders.roberta import Roberta
 from zoo_huggingface.encoders.xlm_roberta import XLMRoberta
+from zoo_huggingface.seq2seq.bart import Bart
+from zoo_huggingface.seq2seq.m2m_100 import M2M100
 from zoo_huggingface.seq2seq.marian import Marian
+from zoo_huggingface.seq2seq.mbart import MBart
+from zoo_huggingface.seq2seq.mt5 import MT5
+from zoo_huggingface.seq2seq.pegasus import Pegasus
 from zoo_huggingface.seq2seq.t5 import T5
+from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 from zoo_huggingface.vision.vit import ViT
 
@@ -32,10 +38,16 @@ def zoo_importers() -> Sequence[Importer]:
         MPNet(),
         Gpt2(),
         Marian(),
+        Bart(),
+        MBart(),
+        Pegasus(),
+        M2M100(),
         T5(),
+        MT5(),
         Llama(),
         Mistral(),
         Qwen2(),
         ViT(),
         Wav2Vec2(),
+        Hubert(),
     ]

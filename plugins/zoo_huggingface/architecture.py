@@ -237,7 +237,10 @@ class Architecture(Importer):
     ) -> dict[str, Any]:
         eos = get_path(spec, "model.eos")
         pad = get_path(spec, "model.source.padding") if "source" in spec["model"] else None
-        return generation_spec(generation, pad=pad, eos=eos if isinstance(eos, list) else [eos])
+        prompt = 1 if "source" in spec["model"] else None  # the start token
+        return generation_spec(
+            generation, pad=pad, eos=eos if isinstance(eos, list) else [eos], prompt=prompt
+        )
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""

@@ -24,7 +24,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["kv_heads"] = result["kv_heads"] or result["heads"]
         result["head_dim"] = result["head_dim"] or dim // result["heads"]
     if "place" in result and result["final"] is None:
-        result["final"] = result["place"] == "pre"
+        result["final"] = result["place"] != "post"
     if "share_layers" in result:
         result["dim"] = dim
     if result.get("inner"):

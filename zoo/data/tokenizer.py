@@ -70,6 +70,12 @@ class Tokenizer:
         added = ids[end:]
         return (ids[: max(max_length - len(added), 0)] + added)[:max_length]
 
+    def encode_prompt(self, text: str) -> list[int]:
+        """Return the token IDs of a text, without those that the post-processor adds."""
+        self._growth.check_texts(self.backend, [text])
+        with _report_errors("the tokenizer cannot encode the text"):
+            return list(self.backend.encode(text, add_special_tokens=False).ids)
+
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct parts of texts that are encoded as the unknown token.
 
