@@ -11,6 +11,7 @@ from zoo_huggingface.encoders.bert import Bert
 from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
+from zoo_huggingface.encoders.mpnet import MPNet
 from zoo_huggingface.encoders.roberta import Roberta
 from zoo_huggingface.encoders.xlm_roberta import XLMRoberta
 from zoo_huggingface.seq2seq.bart import Bart
@@ -34,6 +35,7 @@ def zoo_importers() -> Sequence[Importer]:
         Camembert(),
         DistilBert(),
         Electra(),
+        MPNet(),
         Gpt2(),
         Marian(),
         Bart(),

@@ -16,9 +16,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     if "share_layers" in part:
         dim = part["dim"] or dim
     result: dict[str, Any] = {
-        key: canonical(value, dim) if isinstance(value, Mapping) else value
-        for key, value in part.items()
-        if key not in _IGNORED_KEYS
+        key: _canonical_value(value, dim) for key, value in part.items() if key not in _IGNORED_KEYS
     }
     if "kv_heads" in result:
         if result["project"] == "auto":
@@ -37,6 +35,12 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["cross"] = result["cross"] or result["attention"]
         result["output"] = result["output"] or dict(_OUTPUT)
     return result
+
+
+def _canonical_value(value: Any, dim: int) -> Any:
+    if isinstance(value, list | tuple):
+        return [_canonical_value(item, dim) for item in value]
+    return canonical(value, dim) if isinstance(value, Mapping) else value
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:
