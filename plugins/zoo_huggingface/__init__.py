@@ -8,8 +8,11 @@ from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.mistral import Mistral
 from zoo_huggingface.causal.qwen2 import Qwen2
 from zoo_huggingface.encoders.bert import Bert
+from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
+from zoo_huggingface.encoders.electra import Electra
 from zoo_huggingface.encoders.roberta import Roberta
+from zoo_huggingface.encoders.xlm_roberta import XLMRoberta
 from zoo_huggingface.seq2seq.bart import Bart
 from zoo_huggingface.seq2seq.m2m_100 import M2M100
 from zoo_huggingface.seq2seq.marian import Marian
@@ -28,7 +31,10 @@ def zoo_importers() -> Sequence[Importer]:
     return [
         Bert(),
         Roberta(),
+        XLMRoberta(),
+        Camembert(),
         DistilBert(),
+        Electra(),
         Gpt2(),
         Marian(),
         Bart(),

@@ -31,7 +31,14 @@ from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_ge
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
-_ADDED_KEYS = ("untied", "sentence", "generation", "tokenizer_padding")
+_ADDED_KEYS = (
+    "untied",
+    "sentence",
+    "generation",
+    "tokenizer_padding",
+    "has_tokenizer",
+    "pooler",
+)
 """Keys that `extend_config` adds to a config."""
 _DROPPED_KEYS = (
     "auto_map",

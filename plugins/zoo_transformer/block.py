@@ -43,14 +43,17 @@ class Block(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.dim, self.memory_dim, self.pre = dim, memory_dim, norm.pre
+        self.dim, self.memory_dim, self.place = dim, memory_dim, norm.place
         self.attention = _build_attention(attention, dim, dim)
         self.attention_norm = norm.build(dim)
+        self.attention_output_norm = norm.build_output(dim)
         if cross is not None:
             self.cross = _build_attention(cross, dim, memory_dim)
             self.cross_norm = norm.build(dim)
+            self.cross_output_norm = norm.build_output(dim)
         self.feed_forward = feed_forward.build(dim=dim)
         self.feed_forward_norm = norm.build(dim)
+        self.feed_forward_output_norm = norm.build_output(dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -87,19 +90,31 @@ class Block(nn.Module):
             context: Tensor = self.cross(y, memory, memory_mask, offset=offset).context
             return context
 
-        x = self.residual(x, attend, self.attention_norm)
+        x = self.residual(x, attend, self.attention_norm, self.attention_output_norm)
         if memory is not None:
-            x = self.residual(x, attend_memory, self.cross_norm)
-        return self.residual(x, self.feed_forward, self.feed_forward_norm)
+            x = self.residual(x, attend_memory, self.cross_norm, self.cross_output_norm)
+        return self.residual(
+            x, self.feed_forward, self.feed_forward_norm, self.feed_forward_output_norm
+        )
 
     def extra_repr(self) -> str:
-        return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
+        return f"dim={self.dim}, memory_dim={self.memory_dim}, place={self.place!r}"
 
-    def residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        """Add the sublayer's output to x, with the norm before the sublayer or after the sum."""
+    def residual(
+        self,
+        x: Tensor,
+        sublayer: Callable[[Tensor], Tensor],
+        norm: nn.Module,
+        output_norm: nn.Module | None = None,
+    ) -> Tensor:
+        """Add the sublayer's output to x, with the norms at the place of the block."""
         result: Tensor
-        if self.pre:
+        if self.place == "pre":
             result = x + self.dropout(sublayer(norm(x)))
+        elif self.place == "output":
+            result = x + self.dropout(norm(sublayer(x)))
+        elif output_norm is not None:
+            result = x + self.dropout(output_norm(sublayer(norm(x))))
         else:
             result = norm(x + self.dropout(sublayer(x)))
         return result

@@ -15,10 +15,12 @@ class Norm:
 
     Args:
         kind: 'layer' for LayerNorm, 'rms' for RMSNorm (no mean subtraction, no bias).
-        place: 'post' after each residual sum (the paper); 'pre' before each sublayer.
+        place: 'post' after each residual sum (the paper); 'pre' before each sublayer; 'output' on
+            each sublayer's output, before the residual sum (OLMo 2); 'both' is 'pre' and 'output'
+            with two norms (Gemma 2).
         eps: added to the variance or the mean square.
         embedding: whether the sum of embeddings and positions is normalised (BERT).
-        final: whether the output of the last block is normalised; only for place 'pre' if not set.
+        final: whether the output of the last block is normalised; not for place 'post' if not set.
             torch.nn.Transformer has place 'post' and a final norm.
     """
 
@@ -26,22 +28,26 @@ class Norm:
         self,
         *,
         kind: Literal["layer", "rms"] = "layer",
-        place: Literal["post", "pre"] = "post",
+        place: Literal["post", "pre", "output", "both"] = "post",
         eps: Annotated[float, Field(gt=0)] = 1e-5,
         embedding: bool = False,
         final: bool | None = None,
     ) -> None:
         self.kind = kind
-        self.pre = place == "pre"
+        self.place = place
         self.eps = eps
         self.embedding = embedding
-        self.final = self.pre if final is None else final
+        self.final = place != "post" if final is None else final
 
     def build(self, width: int) -> nn.Module:
         """Build a norm of this width."""
         if self.kind == "layer":
             return nn.LayerNorm(width, eps=self.eps)
         return RMSNorm(width, self.eps)
+
+    def build_output(self, width: int) -> nn.Module | None:
+        """Build the second norm of a sublayer, on its output; None unless the place is 'both'."""
+        return self.build(width) if self.place == "both" else None
 
 
 class RMSNorm(nn.Module):

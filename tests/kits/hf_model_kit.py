@@ -1,8 +1,10 @@
 """Small random models of transformers, their import, and the comparison of logits."""
 
+from itertools import takewhile
+
 import torch
 import transformers as hf
-from hf_models import EOS, MODELS, PAD
+from hf_models import ENCODERS, EOS, MODELS, PAD
 
 import zoo
 
@@ -43,7 +45,7 @@ def import_and_load(folder, output_dir):
 def export_and_load(model, output_dir, to):
     """Return the folder of an export, and the model that transformers loads from it."""
     file = zoo.save(model, output_dir / "out.safetensors")
-    folder = zoo.export_model(file, output_dir / "out", to=to.partition("-")[0])
+    folder = zoo.export_model(file, output_dir / "out", to=MODELS[to][1].model_type)
     return folder, MODELS[to][0].from_pretrained(folder).eval()
 
 
@@ -113,7 +115,7 @@ def generate_spoken(ours, theirs, count, **options):
     rows = theirs.generate(
         features, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed
     ).tolist()
-    expected = [row[: row.index(eos)] if eos in row else row for row in rows]
+    expected = [list(takewhile(lambda token: token not in (eos, pad), row)) for row in rows]
     return [ranked[0].tokens for ranked in answers], expected
 
 
@@ -121,15 +123,8 @@ def generate_spoken(ours, theirs, count, **options):
 def compare_logits(name, ours, theirs):
     """Return the logits of both models for the same padded batch, without padding."""
     model_type = ours.spec["model"]["type"].rpartition(":")[2]
-    if model_type == "masked-lm":
-        tokens, mask = padded_batch(pad=ours.source.padding)
-        source, options = tokens, {}
-        if name == "bert":
-            segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
-            source = torch.stack([tokens, segments], dim=-1)
-            options = {"token_type_ids": segments}
-        expected = theirs(input_ids=tokens, attention_mask=mask, **options).logits
-        return ours({"source": source, "target": tokens}).logits[mask], expected[mask]
+    if theirs.config.model_type in ENCODERS:
+        return _encoder_outputs(ours, theirs)
     if model_type == "language-model":
         tokens, mask = padded_batch(low=0 if ours.embedding.padding is None else 1)
         expected = theirs(input_ids=tokens, attention_mask=mask).logits[:, :-1]
@@ -176,6 +171,27 @@ def _spoken_logits(ours, theirs):
     expected = theirs(input_features=features, decoder_input_ids=target[:, :-1]).logits
     valid = valid[:, :-1]
     return ours({"source": audio, "target": target}).logits[valid], expected[valid]
+
+
+def _encoder_outputs(ours, theirs):
+    """Compare the outputs of encoders of texts: of each token, or of each text."""
+    tokens, mask = padded_batch(pad=ours.source.padding)
+    source, options = tokens, {}
+    if ours.source.segments is not None and ours.source.segments.num_embeddings > 1:
+        segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
+        source = torch.stack([tokens, segments], dim=-1)
+        options = {"token_type_ids": segments}
+    example = ours.example(3, tokens.shape[1], torch.Generator().manual_seed(0))
+    actual = ours({**example, "source": source})
+    expected = theirs(input_ids=tokens, attention_mask=mask, **options)
+    if ours.name == "classifier":
+        return actual.logits[:, 0], expected.logits
+    if ours.name != "features":
+        return actual.logits[mask], expected.logits[mask]
+    pairs = [(actual.logits[mask], expected.last_hidden_state[mask])]
+    if "pooled" in actual.extras:
+        pairs.append((actual.extras["pooled"], expected.pooler_output))
+    return tuple(torch.cat(tensors) for tensors in zip(*pairs, strict=True))
 
 
 def _audio_logits(ours, theirs):

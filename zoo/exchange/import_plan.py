@@ -21,8 +21,7 @@ from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
 from zoo.exchange.output_check import check_outputs
-from zoo.exchange.source_files import find_weight_files, read_config, resolve_source
-from zoo.hub.reference import local_path
+from zoo.exchange.source_files import find_weight_files, read_config
 from zoo.interfaces import Model
 from zoo.interfaces.importer import Importer
 from zoo.interfaces.tensors import TensorMeta
@@ -88,23 +87,25 @@ def plan_import(
     tokenizer: str | os.PathLike[str] | None = None,
     dtype: str | None = None,
     registry: ComponentRegistry | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> ImportPlan:
     """Plan the import of weights with a spec and a map, or of a folder with its importer.
 
     Args:
-        source: a safetensors file, a folder, or a repository of the Hub.
+        source: a safetensors file or a folder.
         spec: the spec of the model; by default the importer creates it.
         map: a map file, the name of a map of a plugin, or its content; required with `spec`.
         overrides: values of the spec to override, as ``key.key=value``.
         tokenizer: a ``tokenizer.json`` to store in the model file.
         dtype: the dtype of floating-point parameters, by default that of the weights.
         registry: the component registry, by default that of the installed plugins.
+        origin: where the source is from, for the provenance; by default its name.
     """
     registry = registry or default_registry()
-    path = resolve_source(source)
-    provenance: dict[str, Any] = {"imported": path.name}
-    if local_path(source) is None:
-        provenance = {"imported": os.fspath(source), "commit": path.name}
+    path = Path(source)
+    if not path.exists():
+        raise ZooError(f"{source}: no such file or folder")
+    provenance: dict[str, Any] = {"imported": path.name} if origin is None else dict(origin)
     tokenizers: Mapping[str, Any] = {}
     importer: Importer | None = None
     if (spec is None) != (map is None):
@@ -136,27 +137,6 @@ def plan_import(
     if originals.as_json():
         provenance["originals"] = originals.as_json()
     return ImportPlan(model, tensors, weights.read, checked, registry, provenance)
-
-
-def import_model(
-    source: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    check: str | os.PathLike[str] | None = None,
-    tolerance: float = TOLERANCE,
-    **options: Any,
-) -> Path:
-    """Import a model and write it to a file; `options` are those of `plan_import`.
-
-    With `check`, an ``.npz`` file of inputs and outputs of the original, the model is compared
-    first; ZooError is raised, and nothing is written, if they differ by more than `tolerance`.
-    """
-    plan = plan_import(source, **options)
-    if check is not None:
-        plan, result = plan.check(check, tolerance=tolerance)
-        if result.failures:
-            raise ZooError(result.message())
-    return plan.write(output)
 
 
 @contextmanager

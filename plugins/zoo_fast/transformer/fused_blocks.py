@@ -142,8 +142,8 @@ class DecoderBlocks(Acceleration):
 
 def why_not_block(block: Block) -> str | None:
     """Return why residual sums and norms of a block are not one kernel, or None if they are."""
-    if block.pre:
-        return "the norm is before the sublayer"
+    if block.place != "post":
+        return f"the place of the norms is '{block.place}', not 'post'"
     norms = [block.attention_norm, block.feed_forward_norm]
     norms += [block.cross_norm] if block.memory_dim else []
     reasons = (why_not_norm(norm) for norm in norms)

@@ -53,7 +53,7 @@ class FusedDecoding(Acceleration):
             return "the weights differ in dtype or device"
         if kinds.pop()[0] not in _DTYPES:
             return f"the dtype is not one of {', '.join(map(str, _DTYPES))}"
-        return why_not_tables(target.position) or why_not_blocks(target)
+        return why_not_tables(target.position) or why_not_blocks(target) or _why_not_kernels(target)
 
     def start(
         self, target: TransformerDecoder, memory: Memory, *, steps: int
@@ -112,6 +112,11 @@ class FusedDecoding(Acceleration):
         logits: Tensor = x if len(x) == 1 and matrix is not None else target.output(x)
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
 
+    def process_prompt(
+        self, target: TransformerDecoder, tokens: Tensor, state: State
+    ) -> tuple[Tensor, State] | Declined:
+        return self.step(target, tokens, state)
+
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls
 
@@ -120,6 +125,9 @@ class FusedDecoding(Acceleration):
             with torch.no_grad():
                 state = self.start(decoder, memory, steps=3)
             yield Call(decoder, (tokens[:, :1], state), method="step")
+            with torch.no_grad():
+                state = self.start(decoder, memory, steps=3)
+            yield Call(decoder, (tokens[:, :1], state), method="process_prompt")
 
     def tensors(self, output: Any) -> list[Tensor]:
         """Return the logits of a step, or the caches of a new state."""
@@ -143,6 +151,17 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
             reason = _why_not_attention(attention)
             if reason is not None:
                 return reason
+    return None
+
+
+def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
+    """Return why the kernels do not compute the blocks of a step, or None if they do."""
+    for block in layer_list(decoder.blocks):
+        if block.place not in ("pre", "post"):
+            return f"the place of the norms is '{block.place}', not 'pre' or 'post'"
+        for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
+            if attention.query_norm is not None:
+                return "queries and keys have a norm"
     return None
 
 

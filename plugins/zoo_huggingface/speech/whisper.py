@@ -64,7 +64,6 @@ class Whisper(Architecture):
         ConfigField("encoder_ffn_dim", "model.encoder.feed_forward.hidden"),
         ConfigField("decoder_ffn_dim", "model.decoder.feed_forward.hidden"),
         activation_field("activation_function", BOTH, "gelu"),
-        ConfigField("scale_embedding", "model.target.scaled", bool, False),
         ConfigField("decoder_start_token_id", "model.bos", minimum=0),
         ConfigField("dropout", BOTH.format("dropout"), float, 0.0),
         ConfigField("attention_dropout", BOTH.format("attention.align.dropout"), float, 0.0),
@@ -82,7 +81,7 @@ class Whisper(Architecture):
                 """,
             "heads of other tasks use it": "classifier_proj_size use_weighted_layer_sum",
             "only timestamps of words use it": "median_filter_width",
-            "generation does not use it": "bos_token_id",
+            "transformers does not read it": "bos_token_id scale_embedding",
         }
     )
     aliases: ClassVar[Mapping[str, str]] = {

@@ -86,6 +86,27 @@ def test_one_position_has_known_values(place):
     )
 
 
+def test_norms_on_the_output_of_sublayers_equal_the_formula():
+    x = randn(1, 3, 8)
+    for place in ("output", "both"):
+        block = build(attention(heads=2), place=place).double()
+        for index, parameter in enumerate(block.parameters()):
+            parameter.data += 0.1 * randn(*parameter.shape, seed=index)
+        sublayers = (
+            lambda y, block=block: block.attention(y, y, Mask()).context,
+            block.feed_forward,
+        )
+        expected = x
+        for name, sublayer in zip(("attention", "feed_forward"), sublayers, strict=True):
+            norm = block.get_submodule(f"{name}_norm")
+            if place == "output":
+                expected = expected + norm(sublayer(expected))
+            else:
+                after = block.get_submodule(f"{name}_output_norm")
+                expected = expected + after(sublayer(norm(expected)))
+        torch.testing.assert_close(block(x, Mask(), position=None), expected)
+
+
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_block_matches_torch_encoder_layer(activation, place, perturb, copy_to_torch_layer):

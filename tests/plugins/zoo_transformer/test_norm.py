@@ -52,14 +52,13 @@ def test_build_returns_the_kind_of_norm():
 
 
 def test_default_place_is_post():
-    assert not Norm().pre
-    assert Norm(place="pre").pre
+    assert Norm().place == "post"
     assert not Norm().embedding
 
 
-def test_a_final_norm_belongs_to_place_pre_if_not_set():
+def test_a_final_norm_belongs_to_all_places_but_post_if_not_set():
     assert not Norm().final
-    assert Norm(place="pre").final
+    assert all(Norm(place=place).final for place in ("pre", "output", "both"))
     assert Norm(final=True).final
     assert not Norm(place="pre", final=False).final
 

@@ -86,7 +86,7 @@ def run_blocks(
 
 def _enter(rows: _Rows, block: Block, norm: nn.Module) -> tuple[_Input, Tensor]:
     """Return the input of a sublayer and the rows to which its output is added."""
-    if block.pre:
+    if block.place == "pre":
         return _Input(rows.x, norm, None), rows.x
     if rows.norm is None:
         return _Input(rows.x, None, None), rows.x
@@ -160,7 +160,7 @@ def _feed_forward(rows: _Rows, block: Block) -> _Rows:
 
 
 def _after(block: Block, norm: nn.Module) -> nn.Module | None:
-    return None if block.pre else norm
+    return None if block.place == "pre" else norm
 
 
 def _bias(layer: nn.Linear) -> Tensor:

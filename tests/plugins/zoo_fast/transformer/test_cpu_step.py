@@ -18,6 +18,15 @@ PARTS = {
         "attention": {**ATTENTION, "kv_heads": 1, "bias": False},
         "feed_forward": {"hidden": 6, "gated": True, "bias": False},
     },
+    "norms of outputs, of queries and of keys": {
+        "position": {"type": "rotary", "part": 0.5, "scaling": {"type": "linear", "factor": 2.0}},
+        "norm": {"place": "output"},
+        "attention": {**ATTENTION, "kv_heads": 1, "norm": {"over": "all"}},
+    },
+    "norms on both sides, of each head": {
+        "norm": {"place": "both", "kind": "rms"},
+        "attention": {**ATTENTION, "norm": {"kind": "layer"}},
+    },
 }
 
 

@@ -28,8 +28,10 @@ CASES = {
         {"activation": "gelu"},
     ),
 }
+YARN = {"type": "yarn", "factor": 4.0, "original_length": 4}
+CASES["yarn"] = ({**LLAMA, "position": {"type": "rotary", "scaling": YARN}}, *CASES["llama"][1:])
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gpt", "interleaved")]
-ALL = ["post-norm", "llama", *SLOW]
+ALL = ["post-norm", "llama", "yarn", *SLOW]
 
 
 @pytest.fixture(autouse=True)
@@ -148,6 +150,13 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.double()
         assert "the dtype is not" in reason()
         decoder.float()
+        decoder.position.dim = 16
+        assert reason() == "position 'rotary' rotates a part of each head only"
+        decoder.position.dim = 32
+        decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
+        assert reason() == "queries and keys have a norm"
+        decoder.blocks[0].place = "output"
+        assert reason() == "the place of the norms is 'output', not 'pre' or 'post'"
         monkeypatch.setenv("ZOO_TRITON", "off")
         assert reason() == "ZOO_TRITON is 'off'"
 
