@@ -23,6 +23,7 @@ from zoo_huggingface.seq2seq.pegasus import Pegasus
 from zoo_huggingface.seq2seq.t5 import T5
 from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
+from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.vit import ViT
 
 
@@ -50,4 +51,5 @@ def zoo_importers() -> Sequence[Importer]:
         ViT(),
         Wav2Vec2(),
         Hubert(),
+        Whisper(),
     ]
