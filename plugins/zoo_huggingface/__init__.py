@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Importer, hookimpl
+from zoo_huggingface.causal.bloom import Bloom
 from zoo_huggingface.causal.gpt2 import Gpt2
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.mistral import Mistral
+from zoo_huggingface.causal.olmo2 import Olmo2
+from zoo_huggingface.causal.opt import Opt
+from zoo_huggingface.causal.phi3 import Phi3
 from zoo_huggingface.causal.qwen2 import Qwen2
+from zoo_huggingface.causal.qwen3 import Qwen3
 from zoo_huggingface.encoders.bert import Bert
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.roberta import Roberta
@@ -28,6 +33,11 @@ def zoo_importers() -> Sequence[Importer]:
         Llama(),
         Mistral(),
         Qwen2(),
+        Qwen3(),
+        Olmo2(),
+        Phi3(),
+        Opt(),
+        Bloom(),
         ViT(),
         Wav2Vec2(),
     ]

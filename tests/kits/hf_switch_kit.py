@@ -1,5 +1,6 @@
 """Config switches of transformers: other values of each key, and the comparison of logits."""
 
+import copy
 from functools import cache
 
 import torch
@@ -144,7 +145,7 @@ def build_switched(name, changes):
     given = {k: v for k, v in given.items() if k not in dropped}
     try:
         torch.manual_seed(0)
-        return randomize(name, cls(type(config)(**{**given, **changes})))
+        return randomize(name, cls(type(config)(**copy.deepcopy({**given, **changes}))))
     except (ValueError, TypeError, RuntimeError, KeyError, StrictDataclassError):
         return None
 

@@ -27,7 +27,7 @@ class Qwen2(Llama):
     required_values = (
         *Llama.required_values,
         RequiredValue("use_sliding_window", False, "sliding windows are not supported"),
-        RequiredValue("mlp_bias", False, "Qwen2 has no bias in its feed-forward layers"),
+        RequiredValue("mlp_bias", False, "its feed-forward layers have no bias"),
     )
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
