@@ -63,7 +63,7 @@ class Attention(RecordsAttention):
             ('kv' if the scorer ignores keys). With projections, the merged heads are projected to
             query_dim.
         bias: whether the projections have a bias; 'qkv' adds a bias to all projections except the
-            output projection.
+            output projection, 'out' only to that.
         norm: kind of the norms of projected queries and keys, before they are rotated; none if
             not set.
 
@@ -88,7 +88,7 @@ class Attention(RecordsAttention):
         options: AttentionOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
-        bias = options.bias
+        bias = options.bias in (True, "qkv")
         self.query_dim, self.key_dim = query_dim, key_dim
         self.heads, self.kv_heads, self.merge = heads, kv_heads or heads, merge
         self.project = resolve_project(project, scorer, heads)
@@ -105,10 +105,10 @@ class Attention(RecordsAttention):
                     f"query_dim ({query_dim}) must be divisible by heads ({heads}), or set head_dim"
                 )
             self.head_dim = inner_key_dim = head_dim or query_dim // heads
-            self.query = Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
-            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+            self.query = Linear(query_dim, heads * inner_key_dim, bias=bias)
+            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bias)
             if self.project == "qkv":
-                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bias)
         self.query_norm, self.key_norm = self._build_norms(options.norm)
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
         self.align: Alignment = align.build(query_dim=self.head_dim)
@@ -119,7 +119,7 @@ class Attention(RecordsAttention):
             )
         self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
-            self.out = Linear(self.output_dim, query_dim, bias=bias is True)
+            self.out = Linear(self.output_dim, query_dim, bias=options.bias in (True, "out"))
             self.output_dim = query_dim
 
     def forward(

@@ -38,7 +38,6 @@ class Bloom(CausalLMArchitecture):
     )
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
-            "it selects an implementation of the same function": "slow_but_exact",
             "transformers does not read it": """
                 attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion offset_alibi
                 seq_length skip_bias_add skip_bias_add_qkv unk_token_id
@@ -52,6 +51,7 @@ class Bloom(CausalLMArchitecture):
     }
     required_values = (
         *CausalLMArchitecture.causal_values,
+        RequiredValue("slow_but_exact", False, "products by parts are not supported"),
         RequiredValue(
             "apply_residual_connection_post_layernorm",
             False,

@@ -10,7 +10,7 @@ from zoo_huggingface.templates import language_model_template, transformer_templ
 
 
 class Qwen3(Qwen2):
-    """Qwen3 without sliding windows (Yang et al. 2025)."""
+    """Qwen3 (Yang et al. 2025)."""
 
     name = "qwen3"
     model_classes = ("Qwen3ForCausalLM",)

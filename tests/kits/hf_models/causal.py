@@ -66,6 +66,36 @@ MODELS = {
             pad_token_id=PAD,
         ),
     ),
+    "mistral-window": (hf.MistralForCausalLM, hf.MistralConfig(**_LLAMA, sliding_window=3)),
+    "qwen2-window": (
+        hf.Qwen2ForCausalLM,
+        hf.Qwen2Config(
+            **_LLAMA | {"num_hidden_layers": 3}, use_sliding_window=True, sliding_window=3,
+            max_window_layers=1,
+        ),
+    ),
+    "smollm3": (
+        hf.SmolLM3ForCausalLM,
+        hf.SmolLM3Config(
+            **_LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layers=[1, 0, 1]
+        ),
+    ),
+    "smollm3-window": (
+        hf.SmolLM3ForCausalLM,
+        hf.SmolLM3Config(
+            **_LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layer_interval=2,
+            use_sliding_window=True, sliding_window=3,
+        ),
+    ),
+    "starcoder2": (hf.Starcoder2ForCausalLM, hf.Starcoder2Config(**_LLAMA, sliding_window=3)),
+    "gpt_neo": (
+        hf.GPTNeoForCausalLM,
+        hf.GPTNeoConfig(
+            vocab_size=31, hidden_size=8, num_layers=2, num_heads=2, max_position_embeddings=24,
+            window_size=3, attention_types=[[["global", "local"], 1]], bos_token_id=EOS,
+            eos_token_id=EOS,
+        ),
+    ),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
@@ -118,6 +148,14 @@ VALUES = {
             _ROPES[0], {**_ROPES[0], "partial_rotary_factor": 0.5}, _ROPES[5], _ROPES[1],
         ],
         "original_max_position_embeddings": [2, 64],
+    },
+    "smollm3": _ROPE_VALUES | {
+        "no_rope_layers": [[1, 1, 0], [0, 0, 0], [1, 1, 1]], "num_hidden_layers": [2],
+    },
+    "starcoder2": _ROPE_VALUES | {"sliding_window": [2, 5]},
+    "gpt_neo": {
+        "attention_types": [[[["local"], 2]], [[["global"], 1], [["local"], 1]]],
+        "attention_layers": [["local", "local"]], "window_size": [1, 2, 5], "num_layers": [4],
     },
     "opt": {"word_embed_proj_dim": [6], "hidden_size": [12]},
     "bloom": {"n_head": [2, 6], "hidden_size": [24]},
