@@ -33,6 +33,8 @@ class Token(Embedding):
         inner_dim: width of the table, projected to d without a bias; d if not set.
         train_padding: whether the padding token has an embedding that is trained, as in models
             that use it also as the start token.
+        output_map: whether states are projected to inner_dim by weights of their own in `unembed`
+            (OPT), not by W transposed.
 
     Shapes:
         token IDs [B, S], all in segment 0, or token and segment IDs [B, S, 2] -> [B, S, dim].
@@ -54,10 +56,13 @@ class Token(Embedding):
         segments: Annotated[int, Field(ge=0)] = 0,
         inner_dim: Annotated[int, Field(ge=1)] | None = None,
         train_padding: bool = False,
+        output_map: bool = False,
     ) -> None:
         super().__init__()
         if padding is not None and padding >= vocab:
             raise ZooError(f"padding ({padding}) must be below vocab ({vocab})")
+        if output_map and inner_dim is None:
+            raise ZooError("output_map requires inner_dim")
         self.vocab = vocab
         self.dim = dim
         self.padding = padding
@@ -68,6 +73,7 @@ class Token(Embedding):
         zero_row = None if train_padding else padding
         self.table = nn.Embedding(vocab, inner_dim or dim, padding_idx=zero_row)
         self.map = None if inner_dim is None else nn.Linear(inner_dim, dim, bias=False)
+        self.output_map = nn.Linear(dim, inner_dim or dim, bias=False) if output_map else None
         self.segments = nn.Embedding(segments, dim) if segments else None
         self.reset_parameters()
 
@@ -95,9 +101,15 @@ class Token(Embedding):
         return rows
 
     def unembed(self, states: Tensor) -> Tensor:
-        if self.map is not None:
-            states = states @ self.map.weight
+        states = self.project_output(states)
         return tied_logits(states, self.table.weight, self.table.padding_idx)
+
+    def project_output(self, states: Tensor) -> Tensor:
+        """Project states [B, S, dim] to the width of the table."""
+        if self.output_map is not None:
+            projected: Tensor = self.output_map(states)
+            return projected
+        return states if self.map is None else states @ self.map.weight
 
     def input_schema(self) -> TensorSchema:
         segments = None if self.segments is None else self.segments.num_embeddings

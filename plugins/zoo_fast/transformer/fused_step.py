@@ -145,7 +145,7 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
         norms += [block.cross_norm] if block.memory_dim else []
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
-        for norm in norms:
+        for norm in filter(None, norms):
             if type(norm) is not RMSNorm and why_not_norm(norm) is not None:
                 return "a norm is neither RMSNorm nor LayerNorm with weight and bias"
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
@@ -160,6 +160,12 @@ def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
     for block in layer_list(decoder.blocks):
         if block.place not in ("pre", "post"):
             return f"the place of the norms is '{block.place}', not 'pre' or 'post'"
+        if block.sublayers != "sequential":
+            return f"the sublayers are '{block.sublayers}', not 'sequential'"
+        if block.window is not None:
+            return "a layer has a window"
+        if block.no_position or block.position is not None:
+            return "the layers differ in their positions"
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
             if attention.query_norm is not None:
                 return "queries and keys have a norm"

@@ -177,6 +177,12 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.position.dim = 32
         decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
         assert reason() == "queries and keys have a norm"
+        decoder.blocks[0].no_position = True
+        assert reason() == "the layers differ in their positions"
+        decoder.blocks[0].window = 2
+        assert reason() == "a layer has a window"
+        decoder.blocks[0].sublayers = "parallel"
+        assert reason() == "the sublayers are 'parallel', not 'sequential'"
         decoder.blocks[0].place = "output"
         assert reason() == "the place of the norms is 'output', not 'pre' or 'post'"
         monkeypatch.setenv("ZOO_TRITON", "off")
