@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from zoo.artifact.base import FindBase, complete_tensors
+from zoo.artifact.base import FindBase, complete_tensors, open_base
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
 from zoo.artifact.mapped_file import Artifact, open_artifact
@@ -60,11 +60,13 @@ def build_model(
 ) -> Model:
     """Build the model of an open artifact, in evaluation mode."""
     header = artifact.header
-    resolved = resolve_versions(header, complete_tensors(artifact, find_base), registry)
+    base = None if header.base is None else open_base(artifact, find_base)
+    resolved = resolve_versions(header, complete_tensors(artifact, base), registry)
     _check_memory(header, list(resolved.tensors.values()), device, dtype)
     model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
     resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
+    model.base = None if base is None else str(base.header.path)
     return _set_evaluation_mode(model)
 
 

@@ -69,6 +69,8 @@ class Model(Component, nn.Module, ABC):
         component_paths: for each component, its path in the spec and its module names in the model.
         component_entries: the registered classes of these components.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
+        base: path or name of the saved model whose weights it started from, if it is known;
+            adapters are saved without its weights.
     """
 
     kind: ClassVar[str] = "model"
@@ -84,6 +86,7 @@ class Model(Component, nn.Module, ABC):
     component_paths: tuple[Mapping[str, Any], ...] = ()
     component_entries: tuple[Entry, ...] = ()
     tokenizer: Mapping[str, str] | None = None
+    base: str | None = None
 
     def _load_from_state_dict(
         self,
