@@ -15,6 +15,7 @@ from torch import Tensor
 from zoo.artifact import named_tensors, write
 from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.weights import load_weights
+from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.errors import ZooError, suggest, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
@@ -107,6 +108,7 @@ def plan_import(
         raise ZooError(f"{source}: no such file or folder")
     provenance: dict[str, Any] = {"imported": path.name} if origin is None else dict(origin)
     tokenizers: Mapping[str, Any] = {}
+    chat: Mapping[str, Any] | None = None
     importer: Importer | None = None
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map are required together, or neither for a folder")
@@ -117,6 +119,7 @@ def plan_import(
             config = importer.extend_config(config, path, open_tensors(find_weight_files(path)))
             spec, map = importer.spec(config), importer.map(config)
             tokenizers = importer.tokenizers(path, config)
+            chat = importer.chat_template(path, config)
         provenance |= {"importer": importer.name, "config": dict(config)}
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
@@ -126,6 +129,8 @@ def plan_import(
     model = attach_metadata(build_on_meta(checked), checked)
     texts = {side: read_tokenizer(file) for side, file in tokenizers.items()}
     attach_tokenizers(model, texts, trained=True)
+    if chat is not None and "target" in texts:
+        model.tokenizer = {**texts, CHAT: ChatTemplate(**chat).to_json()}
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
     tensor_map = read_map(map, spec=model.spec)
     weights = open_tensors(find_weight_files(path))
