@@ -17,6 +17,7 @@ LEVELS = [
     {"zoo.interfaces"},
     {"zoo.registry"},
     {"zoo.acceleration"},
+    {"zoo.adapters"},
     {"zoo.attention"},
     {"zoo.spec"},
     {"zoo.data"},
@@ -95,7 +96,7 @@ def test_every_room_of_the_core_has_a_level():
 def test_the_rooms_are_few_and_have_no_cycle():
     rooms, arrows = set(HEIGHT) - {"zoo.__main__"}, _arrows()
     print(f"\n{len(rooms)} rooms on {len(LEVELS)} levels, {len(arrows)} arrows")
-    assert len(rooms) <= 24
+    assert len(rooms) <= 25
     graph = {room: {other for own, other in arrows if own == room} for room in rooms}
     TopologicalSorter(graph).prepare()  # raises CycleError
 

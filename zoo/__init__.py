@@ -11,7 +11,12 @@ from zoo.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from zoo.acceleration import accelerate as accelerate
+    from zoo.adapters import (
+        use_adapters as use_adapters,
+        without_adapters as without_adapters,
+    )
     from zoo.artifact import save as save, verify as verify
+    from zoo.artifact.merging import merge_adapters as merge_adapters
     from zoo.attention import record_samples as record_samples, recording as recording
     from zoo.data.spec_batches import batches as batches
     from zoo.data.tokenizer_training import train_tokenizer as train_tokenizer
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
         predict as predict,
         predict_positions as predict_positions,
     )
+    from zoo.hub.adapters import adapt as adapt, save_adapter as save_adapter
     from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder

@@ -32,7 +32,14 @@ from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_ge
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
-_ADDED_KEYS = ("untied", "sentence", "generation", "tokenizer_padding")
+_ADDED_KEYS = (
+    "untied",
+    "sentence",
+    "generation",
+    "tokenizer_padding",
+    "has_tokenizer",
+    "pooler",
+)
 """Keys that `extend_config` adds to a config."""
 _DROPPED_KEYS = (
     "auto_map",
@@ -234,7 +241,10 @@ class Architecture(Importer):
     ) -> dict[str, Any]:
         eos = get_path(spec, "model.eos")
         pad = get_path(spec, "model.source.padding") if "source" in spec["model"] else None
-        return generation_spec(generation, pad=pad, eos=eos if isinstance(eos, list) else [eos])
+        prompt = 1 if "source" in spec["model"] else None  # the start token
+        return generation_spec(
+            generation, pad=pad, eos=eos if isinstance(eos, list) else [eos], prompt=prompt
+        )
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""

@@ -13,6 +13,8 @@ _IGNORED_KEYS = {"dropout", "std"}
 
 def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """Return a part of a resolved spec with the defaults of the Transformer filled in."""
+    if "share_layers" in part:
+        dim = part["dim"] or dim
     result: dict[str, Any] = {
         key: canonical(value, dim) if isinstance(value, Mapping) else value
         for key, value in part.items()
@@ -25,6 +27,10 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["head_dim"] = result["head_dim"] or dim // result["heads"]
     if "place" in result and result["final"] is None:
         result["final"] = result["place"] != "post"
+    if "share_layers" in result:
+        result["dim"] = dim
+    if result.get("inner"):
+        result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
     if "cross" in result:

@@ -26,7 +26,8 @@ class Tagger(Model):
 
     where h are the encoder states.
 
-    Paper: Graves et al. 2014, section 4.1, where the labels are bits to copy.
+    Paper: Graves et al. 2014, section 4.1, where the labels are bits to copy; Devlin et al. 2019,
+    section 5.3, where they are names.
 
     Args:
         source: embedding of the inputs.
@@ -34,6 +35,7 @@ class Tagger(Model):
         labels: number of labels.
         multi_label: whether a position can have any number of labels (objective
             `binary-cross-entropy`) instead of exactly one (`cross-entropy`).
+        dropout: dropout probability of the encoder states.
 
     Shapes:
         batch {source, target [B, S], or [B, S, labels] of 0 and 1 with multi_label; optional mask
@@ -53,6 +55,7 @@ class Tagger(Model):
         encoder: Blueprint[Encoder],
         labels: Annotated[int, Field(ge=1)],
         multi_label: bool = False,
+        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
         self.labels = labels
@@ -60,6 +63,7 @@ class Tagger(Model):
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
+        self.dropout = nn.Dropout(dropout)
         self.out = nn.Linear(self.encoder.output_dim, labels)
 
     @classmethod
@@ -74,7 +78,7 @@ class Tagger(Model):
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
         loss_mask = batch.get("mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
-        return Outputs(self.out(memory.states), batch["target"], mask)
+        return Outputs(self.out(self.dropout(memory.states)), batch["target"], mask)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         dims = ("B", "S")

@@ -63,7 +63,8 @@ class Attention(RecordsAttention):
             ('kv' if the scorer ignores keys). With projections, the merged heads are projected to
             query_dim.
         bias: whether the projections have a bias; 'qkv' adds a bias to all projections except the
-            output projection.
+            output projection, 'qvo' to all except that of the keys, which does not change a softmax
+            over dot products.
         norm: kind of the norms of projected queries and keys, before they are rotated; none if
             not set.
 
@@ -106,7 +107,8 @@ class Attention(RecordsAttention):
                 )
             self.head_dim = inner_key_dim = head_dim or query_dim // heads
             self.query = Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
-            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+            key_bias = bias is True or bias == "qkv"
+            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=key_bias)
             if self.project == "qkv":
                 self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
         self.query_norm, self.key_norm = self._build_norms(options.norm)
@@ -119,7 +121,7 @@ class Attention(RecordsAttention):
             )
         self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
-            self.out = Linear(self.output_dim, query_dim, bias=bias is True)
+            self.out = Linear(self.output_dim, query_dim, bias=bias is True or bias == "qvo")
             self.output_dim = query_dim
 
     def forward(

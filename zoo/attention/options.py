@@ -11,7 +11,7 @@ from zoo.registry.blueprint import Blueprint
 class AttentionOptions:
     """Parameters of an attention that most models do not set; `Attention` documents them."""
 
-    bias: bool | Literal["qkv"] = True
+    bias: bool | Literal["qkv", "qvo"] = True
     norm: Blueprint[QueryKeyNorm] | None = None
 
 

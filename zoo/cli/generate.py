@@ -37,6 +37,13 @@ def command(
             help="Set a parameter of the sampler, for example width=4. Repeatable.",
         ),
     ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="Tokens that the output of a model with a source starts with, for example the "
+            "target language: de_DE. With --ids, token IDs. Default: those of the model's spec.",
+        ),
+    ] = None,
     max_length: Annotated[
         int | None,
         typer.Option(min=1, help="Maximum number of new tokens; default: 64, with --chat 512."),
@@ -95,6 +102,7 @@ def command(
     options: dict[str, Any] = {
         "sampler": _sampler_config(sampler, settings or [], loaded.spec or {}),
         "filters": None if filters is None else [parse_yaml(text, "--filter") for text in filters],
+        "prompt": _parse_ids(prompt) if ids and prompt is not None else prompt,
         "max_length": max_length or (512 if chat else 64),
         "seed": seed,
     }

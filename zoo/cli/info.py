@@ -44,6 +44,8 @@ def _print(header: Header) -> None:
     print(f"format: {header.format}")
     print(f"hashes: {_describe_hashes(header)}")
     print(f"probe: {_describe_probe(header.probe)}")
+    if header.base is not None:
+        print(f"base: {_describe_base(header.base)}")
     print(f"tokenizer: {one_line(truncate(', '.join(sorted(header.tokenizer)))) or 'none'}\n")
     for key, data in (("provenance", header.provenance), ("spec", header.spec)):
         shown = _shorten(data, [_MAX_SHOWN])
@@ -77,6 +79,11 @@ def _describe_hashes(header: Header) -> str:
     if header.hashes is None:
         return "absent (format 1)"
     return f"sha256 of each of {len(header.hashes)} tensors; model hash {header.identity}"
+
+
+def _describe_base(base: dict[str, Any]) -> str:
+    revision = f"@{base['revision']}" if base["revision"] else ""
+    return f"{base['name']}{revision}, {len(base['tensors'])} tensors with sha256 {base['sha256']}"
 
 
 def _describe_probe(probe: dict[str, Any] | None) -> str:

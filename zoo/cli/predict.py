@@ -125,18 +125,22 @@ def _predict(model: Model, items: Iterable[_Item], top: int) -> list[Row]:
             if not has_positions:
                 rows.append(Row(label, [found], None, False))
                 continue
-            names = names or _token_names(source, value)
+            names = names or _token_names(model, source, value)
             fits = names is not None and len(names) == len(found)
             rows.append(Row(label, found, names if fits else None, True))
     return rows
 
 
-def _token_names(preprocessor: Preprocessor | None, value: Any) -> list[str] | None:
+def _token_names(model: Model, preprocessor: Preprocessor | None, value: Any) -> list[str] | None:
     """Return the tokens of a text, or None if the model takes something else."""
+    from zoo.generation.prediction import added_token_ids
+
     if preprocessor is None or preprocessor.content != "text":
         return None
     text = value if isinstance(value, str) else value["source"]
-    return [preprocessor.decode([token]) for token in preprocessor.encode(text).tolist()]
+    added = added_token_ids(model)
+    tokens = (token for token in preprocessor.encode(text).tolist() if token not in added)
+    return [preprocessor.decode([token]) for token in tokens]
 
 
 def _predict_dataset(

@@ -62,6 +62,27 @@ class Tokenizer:
         a batch is made. The tokenizer's post-processor may have added them."""
         return [remove_special_tokens(ids, field) for ids in self.encode(texts)]
 
+    @cached_property
+    def added_ids(self) -> frozenset[int]:
+        """The tokens that the post-processor adds to every text, such as "[CLS]" and "[SEP]"."""
+        encoding = self.backend.encode("")
+        pairs = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+        return frozenset(token for token, added in pairs if added)
+
+    def shorten(self, ids: list[int], max_length: int) -> list[int]:
+        """Return token IDs cut to a length; tokens that the post-processor adds at the end stay."""
+        end = len(ids)
+        while end > 0 and ids[end - 1] in self.added_ids:
+            end -= 1
+        added = ids[end:]
+        return (ids[: max(max_length - len(added), 0)] + added)[:max_length]
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """Return the token IDs of a text, without those that the post-processor adds."""
+        self._growth.check_texts(self.backend, [text])
+        with _report_errors("the tokenizer cannot encode the text"):
+            return list(self.backend.encode(text, add_special_tokens=False).ids)
+
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct parts of texts that are encoded as the unknown token.
 

@@ -42,13 +42,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
     if not file.exists():
         raise ZooError(f"{folder} has no config.json; set --spec and --map")
-    config = _read_json(file)
+    config = read_json(file)
     if not isinstance(config, dict):
         raise ZooError(f"{file} should contain a JSON object, but has {type(config).__name__}")
     return config
 
 
-def _read_json(file: Path) -> Any:
+def read_json(file: Path) -> Any:
+    """Return the content of a JSON file within limits."""
     try:
         size = file.stat().st_size
         if size > MAX_CONFIG:
@@ -83,7 +84,7 @@ def find_weight_files(path: Path) -> list[Path]:
 
 def _list_shards(folder: Path) -> list[Path]:
     index = folder / _INDEX
-    content = _read_json(index)
+    content = read_json(index)
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict):
         raise ZooError(f"{index} should map tensor names to files under 'weight_map'")

@@ -16,7 +16,7 @@ from zoo.errors import SpecError, ZooError
 from zoo.generation.loop import stream_tokens
 from zoo.generation.raw_inputs import model_device
 from zoo.generation.request import DecodeRequest
-from zoo.generation.text_inputs import encode_batch, get_tokenizer
+from zoo.generation.text_inputs import encode_batch, encode_prompt, get_tokenizer
 from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.interfaces.evaluation_mode import evaluation_mode
@@ -44,6 +44,7 @@ def generate(
     *,
     sampler: ComponentSpec | Sampler | None = None,
     filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
     max_length: int = 64,
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
@@ -56,6 +57,8 @@ def generate(
             with a chat template, lists of messages ``{"role": "user", "content": "..."}``.
         sampler: the sampler of the model's spec if None.
         filters: the filters of the model's spec if None.
+        prompt: the tokens that the outputs of a model with a source start with, for example the
+            token of a language; those of the model's spec if None. They are not returned.
         max_length: maximum number of new tokens, including the end token.
         seed: random seed of the sampler.
 
@@ -64,7 +67,7 @@ def generate(
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
     accelerate(model, registry=registry)
-    batch = encode_batch(model, inputs, registry)
+    batch = _encode(model, inputs, prompt, registry)
     with evaluation_mode(model):
         output = model.generate(
             batch,
@@ -91,6 +94,7 @@ def stream(
     *,
     sampler: ComponentSpec | Sampler | None = None,
     filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
     max_length: int = 64,
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
@@ -102,11 +106,21 @@ def stream(
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
     accelerate(model, registry=registry)
-    batch = encode_batch(model, [text], registry)
+    batch = _encode(model, [text], prompt, registry)
     with evaluation_mode(model), torch.no_grad():
         inputs = model.prepare_generation(batch)
     steps = stream_tokens(inputs, request)
     return _decode_pieces(_tokens_before_end(model, inputs, steps), get_tokenizer(model, "target"))
+
+
+def _encode(
+    model: Model,
+    inputs: Sequence[Any],
+    prompt: str | Sequence[int] | None,
+    registry: ComponentRegistry | None,
+) -> dict[str, Tensor]:
+    batch = encode_batch(model, inputs, registry)
+    return batch if prompt is None else batch | encode_prompt(model, prompt, len(inputs))
 
 
 def _tokens_before_end(

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,34 @@ def load(
         dtype = torch.float32
     path = _download(found, registry)
     verify = bool(verify)
-    model = artifact.load(path, device=device, dtype=dtype, verify=verify, registry=registry)
+    model = artifact.load(
+        path,
+        device=device,
+        dtype=dtype,
+        verify=verify,
+        registry=registry,
+        find_base=partial(find_base, options=options),
+    )
     return accelerate(model, registry=registry)
+
+
+def base_reference(source: Source) -> tuple[Path, str | None, str | None]:
+    """Return the path of a base, and the name and the commit with which another machine finds it.
+
+    The name of a local path is None.
+    """
+    found = _resolve_source(source, None, Options())
+    path = _download(found, None)
+    if isinstance(found, Path):
+        return path, None, None
+    if isinstance(found, ShippedFile):
+        return path, str(source), None
+    return path, found.repo, found.commit
+
+
+def find_base(name: str, revision: str | None, *, options: Options | None = None) -> Path:
+    """Return the path of the base of a model; a path is relative to the current directory."""
+    return find(name, revision=revision, options=options)
 
 
 def find(

@@ -34,8 +34,9 @@ class OutputSchema:
 
     Attributes:
         logits: what a row of logits is for: "token", "frame", "item" (the whole input), "position"
-            (of the input, for example a node), "pixel", or "candidate" if the classes are
-            candidates of the batch (negative samples).
+            (of the input, for example a node), "pixel", "candidate" if the classes are
+            candidates of the batch (negative samples), or "feature" if they are states of an
+            encoder without a head, which no objective trains unless it asks for them.
         targets: "class": one class ID per row, [B, T]; "multi-label": one value from 0 to 1 per
             logit, [B, T, V]; "sequence": labels of another length, with a target_mask, [B, U].
         samples: whether `samples` is set in training.
@@ -112,7 +113,9 @@ class OutputRequirement:
                 yield f"does not use {names}, so parts of {model} would get no gradient"
 
     def _missing(self, schema: OutputSchema, model: str) -> Iterator[str]:
-        if self.targets not in (None, schema.targets) or self.logits not in (None, schema.logits):
+        if schema.logits == "feature" and self.logits != "feature":
+            yield f"needs the logits of a head, but {model} gives features without a head"
+        elif self.targets not in (None, schema.targets) or self.logits not in (None, schema.logits):
             kind = f"{self.logits} logits" if self.logits else "logits"
             targets = TARGETS[self.targets or schema.targets]
             yield (

@@ -17,6 +17,7 @@ from zoo.about import DISTRIBUTION
 from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError, ZooWarning
 from zoo.files import FILE_NAME, MAX_NAME
 from zoo.interfaces import (
+    Adapter,
     Filter,
     Initialiser,
     Metric,
@@ -61,6 +62,7 @@ class Sections:
         name: name of the model.
         description: a text for readers.
         model: the model.
+        adapters: adapters of the model by name; with them, its own parameters are frozen.
         init: initialiser of the weights; default: that of each component.
         sampler: how tokens are generated.
         filters: changes of the logits before sampling.
@@ -76,6 +78,7 @@ class Sections:
         *,
         heading: SpecHeading,
         model: Blueprint[Model],
+        adapters: Mapping[str, Blueprint[Adapter]] = MappingProxyType({}),
         init: Blueprint[Initialiser] | None = None,
         sampler: Blueprint[Sampler] | None = None,
         filters: Sequence[Blueprint[Filter]] = (),
@@ -87,6 +90,7 @@ class Sections:
         self.name = heading.name
         self.description = heading.description
         self.model = model
+        self.adapters = adapters
         self.init = init
         self.sampler = sampler
         self.filters = filters
@@ -110,17 +114,19 @@ class Spec:
     def resolve(self) -> dict[str, Any]:
         """Return the spec with all defaults written out and all names qualified.
 
-        ``train`` is included only if it is set.
+        ``train`` and ``adapters`` are included only if they are set.
         """
         resolved = self.root.resolve()
-        if resolved["train"] is None:
-            del resolved["train"]
+        for optional in ("train", "adapters"):
+            if not resolved[optional]:
+                del resolved[optional]
         return resolved
 
     def model_only(self) -> Spec:
-        """Return this spec with the section ``model`` only."""
+        """Return this spec with the sections ``model`` and ``adapters`` only."""
         heading = SpecHeading(zoo=FORMAT, name=self.name)
-        return replace(self, sections=Sections(heading=heading, model=self.sections.model))
+        model, adapters = self.sections.model, self.sections.adapters
+        return replace(self, sections=Sections(heading=heading, model=model, adapters=adapters))
 
     def without_training(self) -> Spec:
         """Return this spec without the section ``train``, which is not part of a saved model."""

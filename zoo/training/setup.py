@@ -16,7 +16,7 @@ from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import build_model, build_on_meta, validate_spec
-from zoo.spec.initialisation import find_weights
+from zoo.spec.initialisation import model_weights
 from zoo.spec.memory import check_memory, check_training_memory, model_bytes
 from zoo.spec.spec import Source, Spec
 from zoo.spec.training import MAX_STEPS, Batching, Training
@@ -131,7 +131,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     check_split(model, objective, processes.world, training.accumulate)
     module = LossModule(model, objective).to(processes.device)
     accelerate(module, registry=request.registry)
-    optimiser = training.optimiser.build(steps=steps).build(list(find_weights(model)))
+    optimiser = training.optimiser.build(steps=steps).build(model_weights(model))
     if training.compile:
         module.compile()
     step = GlobalStep(

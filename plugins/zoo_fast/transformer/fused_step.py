@@ -112,6 +112,11 @@ class FusedDecoding(Acceleration):
         logits: Tensor = x if len(x) == 1 and matrix is not None else target.output(x)
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
 
+    def process_prompt(
+        self, target: TransformerDecoder, tokens: Tensor, state: State
+    ) -> tuple[Tensor, State] | Declined:
+        return self.step(target, tokens, state)
+
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls
 
@@ -120,6 +125,9 @@ class FusedDecoding(Acceleration):
             with torch.no_grad():
                 state = self.start(decoder, memory, steps=3)
             yield Call(decoder, (tokens[:, :1], state), method="step")
+            with torch.no_grad():
+                state = self.start(decoder, memory, steps=3)
+            yield Call(decoder, (tokens[:, :1], state), method="process_prompt")
 
     def tensors(self, output: Any) -> list[Tensor]:
         """Return the logits of a step, or the caches of a new state."""

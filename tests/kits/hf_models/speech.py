@@ -17,6 +17,14 @@ MODELS = {
             **_WAV2VEC2, feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True
         ),
     ),
+    "hubert": (hf.HubertForCTC, hf.HubertConfig(**_WAV2VEC2)),
+    "hubert-stable": (
+        hf.HubertForCTC,
+        hf.HubertConfig(
+            **_WAV2VEC2, feat_extract_norm="layer", do_stable_layer_norm=True,
+            feat_proj_layer_norm=False,
+        ),
+    ),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
 

@@ -19,8 +19,8 @@ from zoo_huggingface.config_keys import OLDER_DEFAULTS, read_defaults
 ATOL = 1e-4
 
 
-SAME_CODE = ("mistral", "qwen2", "distilbert")
-"""Architectures whose importers are those of Llama and BERT with other values."""
+SAME_CODE = ("mistral", "qwen2", "distilbert", "xlm-roberta", "camembert")
+"""Architectures whose importers are those of Llama, BERT and RoBERTa with other values."""
 
 
 @pytest.fixture(

@@ -128,6 +128,7 @@ def _self_attention(
         ROTARY=rotary,
         INTERLEAVED=interleaved,
         HAS_BIAS=attention.query.bias is not None,
+        HAS_KEY_BIAS=attention.key.bias is not None,
         **sublayer.arguments(),
         **tiles,
         **dependent_launch(x),

@@ -15,7 +15,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GPT = {"norm": {"place": "pre"}, "position": {"type": "learned", "length": 9}}
 LLAMA = {"norm": {"kind": "rms", "place": "pre"}, "position": "rotary"}
 CASES = {
-    "post-norm": ({"position": "sinusoidal"}, {}, {"activation": "relu"}),
+    "post-norm": ({"position": "sinusoidal"}, {"bias": "qvo"}, {"activation": "relu"}),
     "llama": (
         LLAMA,
         {"heads": 4, "kv_heads": 2, "bias": False},
