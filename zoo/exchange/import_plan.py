@@ -14,6 +14,7 @@ from torch import Tensor
 
 from zoo.artifact import named_tensors, write
 from zoo.artifact.checkpoint import open_tensors
+from zoo.artifact.streaming import write_stream
 from zoo.artifact.weights import load_weights
 from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
@@ -31,6 +32,9 @@ from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.registry.plugin_call import PluginCall
 from zoo.spec.composition import attach_metadata, build_on_meta, resolve_dtype, validate_spec
 from zoo.spec.spec import Source, Spec
+
+MAX_IN_MEMORY = 200_000_000
+"""Models of at most this many bytes are run before they are written, to record a probe."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,19 @@ class ImportPlan:
     def write(
         self, output: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> Path:
-        """Write the model file atomically; call `progress` with the bytes of each tensor."""
+        """Write the model file atomically; call `progress` with the bytes of each tensor.
+
+        A large model is written in a stream: one tensor at a time is in memory, and it is not run.
+        """
         assert self.model.spec is not None
+        if self.tensors.nbytes > MAX_IN_MEMORY:
+            return write_stream(
+                self.model,
+                self.tensors.targets,
+                self.tensors.run(self.read, progress),
+                output,
+                provenance=self.provenance,
+            )
         return write(
             self.model.spec,
             self.model.providers,
@@ -134,6 +149,7 @@ def plan_import(
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
     tensor_map = read_map(map, spec=model.spec)
     weights = open_tensors(find_weight_files(path))
+    _reject_float8(weights.metas)
     tensors = plan_tensors(
         tensor_map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
     )
@@ -142,6 +158,16 @@ def plan_import(
     if originals.as_json():
         provenance["originals"] = originals.as_json()
     return ImportPlan(model, tensors, weights.read, checked, registry, provenance)
+
+
+def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:
+    for name, meta in metas.items():
+        if meta.dtype.is_floating_point and meta.dtype.itemsize == 1:
+            dtype = str(meta.dtype).removeprefix("torch.")
+            raise ZooError(
+                f"'{name}' is {dtype}: fp8 weights are quantized, with scales that a map does not "
+                "apply; import the checkpoint in bfloat16 or float16 instead"
+            )
 
 
 @contextmanager
