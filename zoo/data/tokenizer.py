@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from zoo.data.chat_template import CHAT
 from zoo.data.special_tokens import check_special_tokens, remove_special_tokens
 from zoo.data.tokenizer_growth import Growth
 from zoo.errors import MissingExtra, ZooError, truncate
@@ -49,6 +50,12 @@ class Tokenizer:
         self._growth.check_texts(self.backend, texts)
         with _report_errors("the tokenizer cannot encode the text"):
             return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
+
+    def encode_formatted(self, text: str) -> list[int]:
+        """Return the token IDs of a text that contains its special tokens, such as a chat."""
+        self._growth.check_texts(self.backend, [text])
+        with _report_errors("the tokenizer cannot encode the text"):
+            return list(self.backend.encode(text, add_special_tokens=False).ids)
 
     def encode_plain(self, texts: Sequence[str], field: TensorSchema) -> list[list[int]]:
         """Return the token IDs without the start and end tokens of a schema, which are added when
@@ -188,7 +195,8 @@ def attach_tokenizers(
             )
         if not trained:
             check_special_tokens(tokenizer, model, key)
-    model.tokenizer = dict(tokenizers)
+    chat = {key: text for key, text in (model.tokenizer or {}).items() if key == CHAT}
+    model.tokenizer = {**tokenizers, **chat}
 
 
 def _vocab_size(model: Model, key: str) -> int:

@@ -68,7 +68,8 @@ class Model(Component, nn.Module, ABC):
         providers: version, plugin and distribution of each component.
         component_paths: for each component, its path in the spec and its module names in the model.
         component_entries: the registered classes of these components.
-        tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
+        tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON; for
+            "chat", the chat template.
         base: path or name of the saved model whose weights it started from, if it is known;
             adapters are saved without its weights.
     """
