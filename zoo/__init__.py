@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         ZooWarning as ZooWarning,
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
-    from zoo.exchange.base_model import model_spec as model_spec
     from zoo.exchange.export_plan import export_model as export_model
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
         predict_positions as predict_positions,
     )
     from zoo.hub.adapters import adapt as adapt, save_adapter as save_adapter
+    from zoo.hub.base_model import model_spec as model_spec
     from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder

@@ -12,7 +12,7 @@ from torch import Tensor
 from zoo.artifact.versions import resolve_versions
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import Problem, SpecError, ZooError
-from zoo.exchange.base_model import BaseModel, find_base
+from zoo.hub.base_model import BaseModel, find_base
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import build_on_meta
