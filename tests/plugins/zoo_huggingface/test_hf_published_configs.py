@@ -100,11 +100,82 @@ WAVE = {
     "pad_token_id": 0, "vocab_size": 32,
 }  # fmt: skip
 
+BART = {
+    "_num_labels": 3, "activation_dropout": 0.0, "activation_function": "gelu",
+    "add_final_layer_norm": False, "architectures": ["BartForConditionalGeneration"],
+    "attention_dropout": 0.0, "bos_token_id": 0, "classif_dropout": 0.0, "classifier_dropout": 0.0,
+    "d_model": 1024, "decoder_attention_heads": 16, "decoder_ffn_dim": 4096,
+    "decoder_layerdrop": 0.0, "decoder_layers": 12, "decoder_start_token_id": 2, "dropout": 0.1,
+    "early_stopping": True, "encoder_attention_heads": 16, "encoder_ffn_dim": 4096,
+    "encoder_layerdrop": 0.0, "encoder_layers": 12, "eos_token_id": 2,
+    "force_bos_token_to_be_generated": True, "forced_bos_token_id": 0, "forced_eos_token_id": 2,
+    "gradient_checkpointing": False, "init_std": 0.02, "is_encoder_decoder": True,
+    "length_penalty": 2.0, "max_length": 142, "max_position_embeddings": 1024, "min_length": 56,
+    "model_type": "bart", "no_repeat_ngram_size": 3, "normalize_before": False, "num_beams": 4,
+    "num_hidden_layers": 12, "output_past": True, "pad_token_id": 1, "prefix": " ",
+    "scale_embedding": False, "use_cache": True, "vocab_size": 50264,
+}  # fmt: skip
+MBART = BART | {
+    "activation_function": "relu", "add_bias_logits": False, "add_final_layer_norm": True,
+    "architectures": ["MBartForConditionalGeneration"], "force_bos_token_to_be_generated": None,
+    "forced_bos_token_id": None, "min_length": 0, "model_type": "mbart", "normalize_before": True,
+    "normalize_embedding": True, "scale_embedding": True, "static_position_embeddings": False,
+    "tokenizer_class": "MBart50Tokenizer", "vocab_size": 250054,
+}  # fmt: skip
+PEGASUS = BART | {
+    "activation_function": "relu", "add_bias_logits": False, "add_final_layer_norm": True,
+    "architectures": ["PegasusForConditionalGeneration"], "decoder_layers": 16,
+    "decoder_start_token_id": 0, "encoder_layers": 16, "eos_token_id": 1,
+    "extra_pos_embeddings": 1, "forced_bos_token_id": None, "forced_eos_token_id": 1,
+    "max_position_embeddings": 512, "min_length": 0, "model_type": "pegasus",
+    "normalize_before": True, "normalize_embedding": False, "num_hidden_layers": 16,
+    "pad_token_id": 0, "scale_embedding": True, "static_position_embeddings": True,
+    "vocab_size": 96103,
+}  # fmt: skip
+NLLB = BART | {
+    "activation_function": "relu", "add_final_layer_norm": True,
+    "architectures": ["M2M100ForConditionalGeneration"], "forced_bos_token_id": None,
+    "max_length": 200, "min_length": 0, "model_type": "m2m_100", "normalize_before": True,
+    "scale_embedding": True, "tokenizer_class": "NllbTokenizer", "vocab_size": 256206,
+}  # fmt: skip
+MT5 = T5 | {
+    "architectures": ["MT5ForConditionalGeneration"], "d_ff": 1024, "feed_forward_proj":
+    "gated-gelu", "model_type": "mt5", "num_decoder_layers": 8, "num_heads": 6, "num_layers": 8,
+    "tie_word_embeddings": False, "tokenizer_class": "T5Tokenizer", "vocab_size": 250112,
+    "relative_attention_max_distance": 128, "output_past": True,
+}  # fmt: skip
+HUBERT = WAVE | {
+    "architectures": ["HubertForCTC"], "conv_bias": True, "do_stable_layer_norm": True,
+    "feat_extract_dropout": 0.0, "feat_extract_norm": "layer", "feat_proj_layer_norm": True,
+    "gradient_checkpointing": False, "hidden_size": 1024, "intermediate_size": 4096,
+    "mask_channel_length": 10, "mask_channel_prob": 0.0, "model_type": "hubert",
+    "num_attention_heads": 16, "num_hidden_layers": 24, "tokenizer_class": "Wav2Vec2CTCTokenizer",
+}  # fmt: skip
+WHISPER = {
+    "activation_dropout": 0.0, "activation_function": "gelu", "apply_spec_augment": False,
+    "architectures": ["WhisperForConditionalGeneration"], "attention_dropout": 0.0,
+    "begin_suppress_tokens": [220, 50257], "bos_token_id": 50257, "d_model": 384,
+    "decoder_attention_heads": 6, "decoder_ffn_dim": 1536, "decoder_layerdrop": 0.0,
+    "decoder_layers": 4, "decoder_start_token_id": 50258, "dropout": 0.0,
+    "encoder_attention_heads": 6, "encoder_ffn_dim": 1536, "encoder_layerdrop": 0.0,
+    "encoder_layers": 4, "eos_token_id": 50257,
+    "forced_decoder_ids": [[1, 50259], [2, 50359], [3, 50363]], "init_std": 0.02,
+    "is_encoder_decoder": True, "max_length": 448, "max_source_positions": 1500,
+    "max_target_positions": 448, "median_filter_width": 7, "model_type": "whisper",
+    "num_hidden_layers": 4, "num_mel_bins": 80, "pad_token_id": 50257, "scale_embedding": False,
+    "suppress_tokens": [1, 2, 7, 8, 9, 50258, 50358, 50359], "torch_dtype": "float32",
+    "use_cache": True, "vocab_size": 51865,
+}  # fmt: skip
+
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
-EXTRA = {"roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768}
+EXTRA = {
+    "roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768, "bart": 4 * 1024,
+    "mbart": 4 * 1024, "pegasus": 2 * 512 * 1024, "hubert": 1024,
+}  # fmt: skip
 
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE]
+ALL += [BART, MBART, PEGASUS, NLLB, MT5, HUBERT, WHISPER]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 
@@ -116,7 +187,7 @@ def test_a_published_config_gives_the_published_number_of_parameters(config):
         theirs = MODELS[model_type][0](hf.CONFIG_MAPPING[model_type](**options))
     count = sum(parameter.numel() for parameter in theirs.parameters())
     # final_logits_bias is a buffer in transformers, a parameter in the zoo.
-    count += config["vocab_size"] if model_type == "marian" else 0
+    count += config["vocab_size"] if hasattr(theirs, "final_logits_bias") else 0
     assert zoo.check(IMPORTERS[model_type].spec(config)).parameters == count - EXTRA.get(
         model_type, 0
     )
