@@ -13,6 +13,7 @@ import torch
 from zoo import ZooError, load_spec
 from zoo.plugin import Importer, TensorReader
 from zoo_huggingface.canonical import canonical, differences
+from zoo_huggingface.chat_files import read_chat_template
 from zoo_huggingface.config_fields import (
     ConfigField,
     RequiredValue,
@@ -126,6 +127,9 @@ class Architecture(Importer):
             result |= {key: value for key, value in overrides.items() if value is not None}
             result["generation"] = generation
         return {**result, **read_padding_id(folder), "untied": untied}
+
+    def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
+        return read_chat_template(folder) if self.generates else None
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._validate_config(config)
