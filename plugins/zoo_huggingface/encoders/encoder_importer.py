@@ -11,7 +11,7 @@ import yaml
 from zoo import ZooError
 from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import MAPS, Architecture, Config
-from zoo_huggingface.config_fields import config_error, get_path, get_value
+from zoo_huggingface.config_fields import get_path, get_value
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.encoders.sentences import (
     projection_folder,
@@ -30,6 +30,7 @@ _HEADS = {
 }
 """Endings of classes of transformers, and the models of the zoo."""
 _LENGTH = "model.encoder.position.length"
+_ACTIVATION = "model.encoder.feed_forward.activation"
 
 
 class EncoderImporter(Architecture):
@@ -38,7 +39,8 @@ class EncoderImporter(Architecture):
     A folder of sentence-transformers, which has a ``modules.json``, is a sentence encoder.
     """
 
-    activation: ClassVar[str] = "hidden_act"
+    activation_in_head: ClassVar[bool] = False
+    """Whether the masked-token head has the activation of the encoder; otherwise it has gelu."""
     inner: ClassVar[Mapping[str, Any]] = {}
     """The layer before the output layer of the sequence classifier."""
     inner_dropout: ClassVar[bool] = False
@@ -118,7 +120,8 @@ class EncoderImporter(Architecture):
             if config.get("has_tokenizer"):
                 spec["preprocessing"] = {"source": texts, "target": dict(texts)}
         elif head == "masked-lm":
-            self._check_activation(config)
+            if self.activation_in_head:
+                spec["model"]["activation"] = get_path(spec, _ACTIVATION)
         else:
             del spec["model"]["eps"]
             self._set_head(spec, config, head)
@@ -157,13 +160,6 @@ class EncoderImporter(Architecture):
             for key in self.dropout_keys[head]
         )
         return next(value for value in values if value is not None)
-
-    def _check_activation(self, config: Config) -> None:
-        activation = config.get(self.activation, "gelu")
-        if activation != "gelu":
-            raise config_error(
-                self.activation, activation, "only gelu is supported in the masked-token head"
-            )
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         model = spec["model"]

@@ -71,6 +71,8 @@ PUBLISHED = {
         "pooler_type": "first_token_transform", "position_embedding_type": "absolute",
         "gradient_checkpointing": False, "finetuning_task": "tnews", "pruned_heads": {},
     },
+    "xlm-roberta": {"output_past": True, "position_embedding_type": "absolute"},
+    "electra": {"summary_activation": "gelu", "embedding_size": 6, "gradient_checkpointing": False},
     "llama": {"is_llama_config": True, "rope_interleaved": False, "max_sequence_length": 2048},
     "gpt2": {"n_ctx": 24, "n_special": 0, "predict_special_tokens": True, "n_layer": 2},
     "distilbert": {"tie_weights_": True, "output_past": True, "hidden_size": 8},
