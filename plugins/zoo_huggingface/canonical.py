@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
+_KIND = {"window": None, "position": None, "no_position": False}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
@@ -31,6 +32,9 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
+    if "pattern" in result:
+        kinds = result["pattern"] or [_KIND]
+        result["pattern"] = [kinds[index % len(kinds)] for index in range(result["layers"])]
     if "cross" in result:
         result["cross"] = result["cross"] or result["attention"]
         result["output"] = result["output"] or dict(_OUTPUT)

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from zoo.artifact import named_tensors, write
+from zoo.artifact.streaming import write_stream
 from zoo.artifact.weights import load_weights
+from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.errors import ZooError, suggest, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
@@ -30,6 +32,9 @@ from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.registry.plugin_call import PluginCall
 from zoo.spec.composition import attach_metadata, build_on_meta, resolve_dtype, validate_spec
 from zoo.spec.spec import Source, Spec
+
+MAX_IN_MEMORY = 200_000_000
+"""Models of at most this many bytes are run before they are written, to record a probe."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,19 @@ class ImportPlan:
     def write(
         self, output: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> Path:
-        """Write the model file atomically; call `progress` with the bytes of each tensor."""
+        """Write the model file atomically; call `progress` with the bytes of each tensor.
+
+        A large model is written in a stream: one tensor at a time is in memory, and it is not run.
+        """
         assert self.model.spec is not None
+        if self.tensors.nbytes > MAX_IN_MEMORY:
+            return write_stream(
+                self.model,
+                self.tensors.targets,
+                self.tensors.run(self.read, progress),
+                output,
+                provenance=self.provenance,
+            )
         return write(
             self.model.spec,
             self.model.providers,
@@ -108,6 +124,7 @@ def plan_import(
     provenance: dict[str, Any] = {"imported": path.name} if origin is None else dict(origin)
     tokenizers: Mapping[str, Any] = {}
     folders: Sequence[str] = ()
+    chat: Mapping[str, Any] | None = None
     importer: Importer | None = None
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map are required together, or neither for a folder")
@@ -119,6 +136,7 @@ def plan_import(
             spec, map = importer.spec(config), importer.map(config)
             tokenizers = importer.tokenizers(path, config)
             folders = importer.weight_folders(spec)
+            chat = importer.chat_template(path, config)
         provenance |= {"importer": importer.name, "config": dict(config)}
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
@@ -128,9 +146,12 @@ def plan_import(
     model = attach_metadata(build_on_meta(checked), checked)
     texts = {side: _tokenizer_text(tokenizer) for side, tokenizer in tokenizers.items()}
     attach_tokenizers(model, texts, trained=True)
+    if chat is not None and "target" in texts:
+        model.tokenizer = {**texts, CHAT: ChatTemplate(**chat).to_json()}
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
     tensor_map = read_map(map, spec=model.spec)
     weights = open_weights(path, folders)
+    _reject_float8(weights.metas)
     tensors = plan_tensors(
         tensor_map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
     )
@@ -144,6 +165,16 @@ def plan_import(
 def _tokenizer_text(tokenizer: str | os.PathLike[str] | Mapping[str, Any]) -> str:
     """Return the JSON of a tokenizer, given its file or its content."""
     return json.dumps(tokenizer) if isinstance(tokenizer, Mapping) else read_tokenizer(tokenizer)
+
+
+def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:
+    for name, meta in metas.items():
+        if meta.dtype.is_floating_point and meta.dtype.itemsize == 1:
+            dtype = str(meta.dtype).removeprefix("torch.")
+            raise ZooError(
+                f"'{name}' is {dtype}: fp8 weights are quantized, with scales that a map does not "
+                "apply; import the checkpoint in bfloat16 or float16 instead"
+            )
 
 
 @contextmanager

@@ -49,11 +49,12 @@ def generate(
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
 ) -> list[list[Hypothesis]]:
-    """Generate from texts, lists of token IDs, images or audio, in evaluation mode.
+    """Generate from texts, lists of token IDs, images, audio or messages, in evaluation mode.
 
     Args:
         inputs: source texts, or prompts to continue, depending on the model; with a preprocessor
-            for images or audio, paths of files, arrays of uint8 [H, W, C], or (samples, rate).
+            for images or audio, paths of files, arrays of uint8 [H, W, C], or (samples, rate);
+            with a chat template, lists of messages ``{"role": "user", "content": "..."}``.
         sampler: the sampler of the model's spec if None.
         filters: the filters of the model's spec if None.
         prompt: the tokens that the outputs of a model with a source start with, for example the
@@ -89,7 +90,7 @@ def generate(
 
 def stream(
     model: Model,
-    text: str | Sequence[int],
+    text: str | Sequence[int] | Sequence[Mapping[str, Any]],
     *,
     sampler: ComponentSpec | Sampler | None = None,
     filters: Sequence[ComponentSpec | Filter] | None = None,
@@ -100,8 +101,8 @@ def stream(
 ) -> Iterator[str]:
     """Return an iterator over pieces of the text that `generate` returns, as they are generated.
 
-    The arguments are those of `generate`, with one text or list of token IDs. Without a tokenizer
-    the pieces are token IDs, separated by spaces.
+    The arguments are those of `generate`, with one text, list of token IDs or of messages. Without
+    a tokenizer the pieces are token IDs, separated by spaces.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
     accelerate(model, registry=registry)

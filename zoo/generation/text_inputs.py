@@ -15,6 +15,7 @@ from zoo.data.preprocessing import build_preprocessors
 from zoo.data.special_tokens import add_bos, add_special_tokens
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import InputError, ZooError, truncate
+from zoo.generation.chat import encode_conversations, is_conversation
 from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
@@ -43,6 +44,8 @@ def encode_batch(
             f"'{embedding.name}') and has no preprocessor for '{side}'; add it to the section "
             "'preprocessing' of the spec, or call model.generate with a batch of tensors"
         )
+    if is_conversation(inputs[0]):
+        return _pad_rows(model, encode_conversations(model, inputs), embedding.padding)
     if isinstance(inputs[0], str) and preprocessor is not None:
         encoded = preprocessor.encode_many(inputs)
         if model.generation_input == "source":
