@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
     from zoo.exchange.export_plan import export_model as export_model
+    from zoo.generation.embedding import embed as embed
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
         Prediction as Prediction,
