@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from zoo.plugin import Importer, hookimpl
 from zoo_huggingface.causal.bloom import Bloom
 from zoo_huggingface.causal.falcon import Falcon
+from zoo_huggingface.causal.gemma import Gemma
+from zoo_huggingface.causal.gemma2 import Gemma2
 from zoo_huggingface.causal.gpt2 import Gpt2
 from zoo_huggingface.causal.gpt_neo import GptNeo
 from zoo_huggingface.causal.gpt_neox import GptNeoX
@@ -52,6 +54,8 @@ def zoo_importers() -> Sequence[Importer]:
         GptJ(),
         Phi(),
         Falcon(),
+        Gemma(),
+        Gemma2(),
         ViT(),
         Wav2Vec2(),
     ]

@@ -126,6 +126,14 @@ MODELS = {
             bos_token_id=1, eos_token_id=EOS,
         ),
     ),
+    "gemma": (hf.GemmaForCausalLM, hf.GemmaConfig(**_LLAMA, head_dim=6, pad_token_id=PAD)),
+    "gemma2": (
+        hf.Gemma2ForCausalLM,
+        hf.Gemma2Config(
+            **_LLAMA, head_dim=6, pad_token_id=PAD, sliding_window=3, query_pre_attn_scalar=9,
+            attn_logit_softcapping=2.0, final_logit_softcapping=5.0,
+        ),
+    ),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
@@ -202,6 +210,13 @@ VALUES = {
     "falcon": _ROPE_VALUES | {
         "num_kv_heads": [2, 1], "num_ln_in_parallel_attn": [1, 2], "activation": ["relu"],
         "new_decoder_architecture": [True], "ffn_hidden_size": [12],
+    },
+    "gemma": _ROPE_VALUES | {"head_dim": [4]},
+    "gemma2": _ROPE_VALUES | {
+        "head_dim": [4], "hidden_activation": ["relu", "gelu", "silu"], "sliding_window": [2, 5],
+        "query_pre_attn_scalar": [4, 6], "attn_logit_softcapping": [None, 1.0],
+        "final_logit_softcapping": [None, 1.0],
+        "layer_types": [["full_attention", "sliding_attention"], ["full_attention"] * 2],
     },
     "opt": {"word_embed_proj_dim": [6], "hidden_size": [12]},
     "bloom": {"n_head": [2, 6], "hidden_size": [24]},
