@@ -17,6 +17,11 @@ os.environ["ZOO_PLUGINS"] = "none"
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
+# Without a GPU, `torch.manual_seed` stores each call with a formatted stack for three absent types
+# of devices, which takes longer than many tests.
+if not torch.accelerator.is_available():
+    torch.manual_seed = lambda seed: torch.default_generator.manual_seed(int(seed))
+
 # A shell ignores SIGINT in background jobs, and child processes would inherit that.
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN

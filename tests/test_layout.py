@@ -68,8 +68,10 @@ CROSS_CUTTING = {
         "plugins/zoo_huggingface/hf_logits",
         "plugins/zoo_huggingface/hf_older_layouts",
         "plugins/zoo_huggingface/hf_published_configs",
+        "plugins/zoo_huggingface/hf_random_configs",
         "plugins/zoo_huggingface/hf_sentences",
         "plugins/zoo_huggingface/hf_tokenizers",
+        "plugins/zoo_huggingface/hf_whisper",
     ],
     "several components of a plugin": [
         "plugins/zoo_recurrent/sequential",

@@ -11,7 +11,12 @@ from zoo.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from zoo.acceleration import accelerate as accelerate
+    from zoo.adapters import (
+        use_adapters as use_adapters,
+        without_adapters as without_adapters,
+    )
     from zoo.artifact import save as save, verify as verify
+    from zoo.artifact.merging import merge_adapters as merge_adapters
     from zoo.attention import record_samples as record_samples, recording as recording
     from zoo.data.spec_batches import batches as batches
     from zoo.data.tokenizer_training import train_tokenizer as train_tokenizer
@@ -24,14 +29,16 @@ if TYPE_CHECKING:
         ZooWarning as ZooWarning,
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
+    from zoo.exchange.base_model import model_spec as model_spec
     from zoo.exchange.export_plan import export_model as export_model
-    from zoo.exchange.import_plan import import_model as import_model
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
         Prediction as Prediction,
         predict as predict,
         predict_positions as predict_positions,
     )
+    from zoo.hub.adapters import adapt as adapt, save_adapter as save_adapter
+    from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
@@ -52,6 +59,7 @@ if TYPE_CHECKING:
         schedule as schedule,
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
+    from zoo.spec.trainability import freeze as freeze
     from zoo.training.checkpoint import (
         load_checkpoint as load_checkpoint,
         save_checkpoint as save_checkpoint,

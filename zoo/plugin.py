@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     )
     from zoo.interfaces import (
         Acceleration as Acceleration,
+        Adapter as Adapter,
+        AdapterLayer as AdapterLayer,
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,
         Array as Array,
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
         rename_params as rename_params,
         tied_logits as tied_logits,
     )
+    from zoo.interfaces.adapter_exchange import WeightConverter as WeightConverter
     from zoo.interfaces.importer import Importer as Importer
     from zoo.interfaces.signature import FromParent as FromParent
     from zoo.interfaces.tensors import TensorReader as TensorReader

@@ -22,11 +22,22 @@ from zoo_huggingface.causal.qwen3 import Qwen3
 from zoo_huggingface.causal.smollm3 import SmolLM3
 from zoo_huggingface.causal.starcoder2 import Starcoder2
 from zoo_huggingface.encoders.bert import Bert
+from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
+from zoo_huggingface.encoders.electra import Electra
+from zoo_huggingface.encoders.mpnet import MPNet
 from zoo_huggingface.encoders.roberta import Roberta
+from zoo_huggingface.encoders.xlm_roberta import XLMRoberta
+from zoo_huggingface.seq2seq.bart import Bart
+from zoo_huggingface.seq2seq.m2m_100 import M2M100
 from zoo_huggingface.seq2seq.marian import Marian
+from zoo_huggingface.seq2seq.mbart import MBart
+from zoo_huggingface.seq2seq.mt5 import MT5
+from zoo_huggingface.seq2seq.pegasus import Pegasus
 from zoo_huggingface.seq2seq.t5 import T5
+from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
+from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.vit import ViT
 
 
@@ -35,10 +46,19 @@ def zoo_importers() -> Sequence[Importer]:
     return [
         Bert(),
         Roberta(),
+        XLMRoberta(),
+        Camembert(),
         DistilBert(),
+        Electra(),
+        MPNet(),
         Gpt2(),
         Marian(),
+        Bart(),
+        MBart(),
+        Pegasus(),
+        M2M100(),
         T5(),
+        MT5(),
         Llama(),
         Mistral(),
         Qwen2(),
@@ -58,4 +78,6 @@ def zoo_importers() -> Sequence[Importer]:
         Gemma2(),
         ViT(),
         Wav2Vec2(),
+        Hubert(),
+        Whisper(),
     ]

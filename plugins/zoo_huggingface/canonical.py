@@ -14,10 +14,10 @@ _IGNORED_KEYS = {"dropout", "std"}
 
 def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """Return a part of a resolved spec with the defaults of the Transformer filled in."""
+    if "share_layers" in part:
+        dim = part["dim"] or dim
     result: dict[str, Any] = {
-        key: canonical(value, dim) if isinstance(value, Mapping) else value
-        for key, value in part.items()
-        if key not in _IGNORED_KEYS
+        key: _canonical_value(value, dim) for key, value in part.items() if key not in _IGNORED_KEYS
     }
     if "kv_heads" in result:
         if result["project"] == "auto":
@@ -28,6 +28,10 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
             result["scorer"]["scale"] = result["head_dim"] ** -0.5
     if "place" in result and result["final"] is None:
         result["final"] = result["place"] != "post"
+    if "share_layers" in result:
+        result["dim"] = dim
+    if result.get("inner"):
+        result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
     if "pattern" in result:
@@ -37,6 +41,12 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["cross"] = result["cross"] or result["attention"]
         result["output"] = result["output"] or dict(_OUTPUT)
     return result
+
+
+def _canonical_value(value: Any, dim: int) -> Any:
+    if isinstance(value, list | tuple):
+        return [_canonical_value(item, dim) for item in value]
+    return canonical(value, dim) if isinstance(value, Mapping) else value
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:

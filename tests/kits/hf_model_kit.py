@@ -1,8 +1,10 @@
 """Small random models of transformers, their import, and the comparison of logits."""
 
+from itertools import takewhile
+
 import torch
 import transformers as hf
-from hf_models import EOS, MODELS, PAD
+from hf_models import ENCODERS, EOS, MODELS, PAD
 
 import zoo
 
@@ -28,7 +30,7 @@ def randomize(name, model):
             parameter.add_(0.2 * torch.randn_like(parameter))
         for parameter_name, values in sinusoids.items():
             model.get_parameter(parameter_name).copy_(values)
-        if name == "marian":
+        if hasattr(model, "final_logits_bias"):
             model.final_logits_bias.copy_(torch.randn(1, model.config.vocab_size))
         if name == "t5-1.1":  # untied, as in the published files
             model.lm_head.weight = torch.nn.Parameter(torch.randn(31, 8))
@@ -43,7 +45,7 @@ def import_and_load(folder, output_dir):
 def export_and_load(model, output_dir, to):
     """Return the folder of an export, and the model that transformers loads from it."""
     file = zoo.save(model, output_dir / "out.safetensors")
-    folder = zoo.export_model(file, output_dir / "out", to=to.partition("-")[0])
+    folder = zoo.export_model(file, output_dir / "out", to=MODELS[to][1].model_type)
     return folder, MODELS[to][0].from_pretrained(folder).eval()
 
 
@@ -95,38 +97,51 @@ def with_bos(model, tokens):
 
 def generate_both(ours, theirs, tokens):
     """Return the tokens that both models generate greedily."""
+    if theirs.main_input_name == "input_features":
+        return generate_spoken(ours, theirs, len(tokens))
     tokens = with_bos(ours, tokens)
     expected = generate_transformers(theirs, tokens, eos=theirs.config.eos_token_id)
     return generate_zoo(ours, tokens), expected
 
 
 @torch.no_grad()
+def generate_spoken(ours, theirs, count, **options):
+    """Return the tokens that Whisper of both generates greedily, without the end token."""
+    audio, features = speech(theirs, count)
+    inputs = [(samples.numpy(), 16000) for samples in audio]
+    answers = zoo.generate(ours, inputs, max_length=MAX_LENGTH, **options)
+    eos, pad = theirs.config.eos_token_id, theirs.config.pad_token_id
+    suppressed = {"suppress_tokens": [pad]} if pad != eos else {}
+    rows = theirs.generate(
+        features, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed
+    ).tolist()
+    expected = [list(takewhile(lambda token: token not in (eos, pad), row)) for row in rows]
+    return [ranked[0].tokens for ranked in answers], expected
+
+
+@torch.no_grad()
 def compare_logits(name, ours, theirs):
     """Return the logits of both models for the same padded batch, without padding."""
     model_type = ours.spec["model"]["type"].rpartition(":")[2]
-    if model_type == "masked-lm":
-        tokens, mask = padded_batch(pad=ours.source.padding)
-        source, options = tokens, {}
-        if name == "bert":
-            segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
-            source = torch.stack([tokens, segments], dim=-1)
-            options = {"token_type_ids": segments}
-        expected = theirs(input_ids=tokens, attention_mask=mask, **options).logits
-        return ours({"source": source, "target": tokens}).logits[mask], expected[mask]
+    if theirs.config.model_type in ENCODERS:
+        return _encoder_outputs(ours, theirs)
     if model_type == "language-model":
         tokens, mask = padded_batch(low=0 if ours.embedding.padding is None else 1)
         expected = theirs(input_ids=tokens, attention_mask=mask).logits[:, :-1]
         valid = mask[:, 1:]
         return ours({"target": tokens, "mask": mask}).logits[valid], expected[valid]
+    if name == "whisper":
+        return _spoken_logits(ours, theirs)
     if model_type == "seq2seq":
         pad = ours.source.padding
         source, mask = padded_batch(low=5, length=13, pad=pad)
-        target, _ = padded_batch(low=5, length=12, pad=pad)
+        target, valid = padded_batch(low=5, length=12, pad=pad)
         target[:, 0] = ours.bos
         expected = theirs(
             input_ids=source, attention_mask=mask, decoder_input_ids=target[:, :-1]
         ).logits
-        return ours({"source": source, "target": target}).logits, expected
+        valid = valid[:, :-1]
+        return ours({"source": source, "target": target}).logits[valid], expected[valid]
     if model_type == "ctc-recogniser":
         return _audio_logits(ours, theirs)
     side, channels = theirs.config.image_size, theirs.config.num_channels
@@ -134,6 +149,49 @@ def compare_logits(name, ours, theirs):
     targets = torch.zeros(3, dtype=torch.long)
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
+
+
+def speech(theirs, count=3):
+    """Return audio [count, L] and the features that Whisper of transformers computes of it."""
+    samples = 2 * theirs.config.max_source_positions * 160
+    audio = torch.randn(count, samples, generator=torch.Generator().manual_seed(2))
+    audio[0, samples // 2 :] = 0.0
+    extractor = hf.WhisperFeatureExtractor(feature_size=theirs.config.num_mel_bins)
+    features = extractor(
+        list(audio.numpy()), sampling_rate=16000, max_length=samples, return_tensors="pt"
+    )
+    return audio, features.input_features
+
+
+def _spoken_logits(ours, theirs):
+    """Compare targets of unequal length; transformers does not mask audio."""
+    audio, features = speech(theirs)
+    target, valid = padded_batch(low=5, length=12, pad=ours.pad)
+    target[:, 0] = ours.bos
+    expected = theirs(input_features=features, decoder_input_ids=target[:, :-1]).logits
+    valid = valid[:, :-1]
+    return ours({"source": audio, "target": target}).logits[valid], expected[valid]
+
+
+def _encoder_outputs(ours, theirs):
+    """Compare the outputs of encoders of texts: of each token, or of each text."""
+    tokens, mask = padded_batch(pad=ours.source.padding)
+    source, options = tokens, {}
+    if ours.source.segments is not None and ours.source.segments.num_embeddings > 1:
+        segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
+        source = torch.stack([tokens, segments], dim=-1)
+        options = {"token_type_ids": segments}
+    example = ours.example(3, tokens.shape[1], torch.Generator().manual_seed(0))
+    actual = ours({**example, "source": source})
+    expected = theirs(input_ids=tokens, attention_mask=mask, **options)
+    if ours.name == "classifier":
+        return actual.logits[:, 0], expected.logits
+    if ours.name != "features":
+        return actual.logits[mask], expected.logits[mask]
+    pairs = [(actual.logits[mask], expected.last_hidden_state[mask])]
+    if "pooled" in actual.extras:
+        pairs.append((actual.extras["pooled"], expected.pooler_output))
+    return tuple(torch.cat(tensors) for tensors in zip(*pairs, strict=True))
 
 
 def _audio_logits(ours, theirs):

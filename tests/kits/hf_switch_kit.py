@@ -12,7 +12,7 @@ import zoo
 from zoo.registry.component_registry import default_registry
 from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS
 
-ARCHITECTURES = [name for name in MODELS if "-" not in name]
+ARCHITECTURES = [name for name, (_, config) in MODELS.items() if name == config.model_type]
 SIZES = {"hidden_size", "d_model", "n_embd", "dim"}
 NO_SWITCHES = {
     "architectures", "model_type", "transformers_version", "_name_or_path", "dtype",

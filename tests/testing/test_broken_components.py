@@ -6,6 +6,7 @@ import pytest
 import torch
 from broken import BROKEN as BROKEN_PARTS
 from broken_accelerations import BROKEN as BROKEN_ACCELERATIONS, NoCases
+from broken_adapters import BROKEN as BROKEN_ADAPTERS
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_autocast import BROKEN as BROKEN_AUTOCAST
 from broken_backbone import BROKEN as BROKEN_BACKBONES
@@ -33,6 +34,7 @@ from zoo.testing.run import run_law
 BROKEN = [
     *BROKEN_PARTS,
     *BROKEN_ACCELERATIONS,
+    *BROKEN_ADAPTERS,
     *BROKEN_ATTENTION,
     *BROKEN_AUTOCAST,
     *BROKEN_BACKBONES,

@@ -20,7 +20,7 @@ from zoo.errors import ArtifactError, one_line
 FORMAT = "2"
 SUPPORTED_FORMATS = ("1", FORMAT)
 """Format 1 has no hashes, digest, component paths or probe."""
-SHARED_KEYS = ("spec", "lock", "places", "provenance", "tokenizer", "probe")
+SHARED_KEYS = ("spec", "lock", "places", "provenance", "tokenizer", "probe", "base")
 """Metadata that is only in the first shard of an artifact."""
 
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -38,6 +38,7 @@ class Header:
         probe: a small input and the model's outputs for it, or the reason why there is none.
         files: name and size of each file.
         identity: one hash of the metadata and all weights; None in format 1.
+        base: the model that has the other tensors (`BasePin`); None if the artifact has all.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Header:
     tensors: dict[str, tuple[str, tuple[int, ...]]]
     files: tuple[tuple[str, int], ...]
     identity: str | None
+    base: dict[str, Any] | None = None
 
     @property
     def bytes(self) -> int:
@@ -77,6 +79,7 @@ class Header:
             "tokenizer": sorted(self.tokenizer),
             "hashes": self.hashes is not None,
             "probe": self.probe,
+            "base": self.base,
             "tensors": [
                 {"name": name, "dtype": dtype, "shape": list(shape), "sha256": hashes.get(name)}
                 for name, (dtype, shape) in self.tensors.items()
@@ -84,12 +87,16 @@ class Header:
         }
 
 
+class NotAnArtifactError(ArtifactError):
+    """A safetensors file without a spec, such as that of another library."""
+
+
 def check_digest(path: Path, layout: Layout) -> None:
     """Raise ArtifactError if the header is of another format or does not match its digest."""
     metadata = layout.metadata
     found = metadata.get("zoo")
     if not found:
-        raise ArtifactError(
+        raise NotAnArtifactError(
             f"{path} contains no spec, so it is not an artifact; "
             "'zoo import' converts models of other libraries"
         )
@@ -150,6 +157,7 @@ def header_from_metadata(
         tensors=tensors,
         files=tuple(files),
         identity=None if hashes is None else identity(metadata, hashes),
+        base=parsed["base"],
     )
 
 
@@ -165,6 +173,7 @@ MAX_VALUES = {
     "provenance": 50_000,
     "tokenizer": 100,
     "probe": 10_000,
+    "base": 2 * MAX_TENSORS + 10,
     "hashes": MAX_TENSORS + 1,
 }
 _DEFAULTS = {
@@ -174,6 +183,7 @@ _DEFAULTS = {
     "provenance": "{}",
     "tokenizer": "{}",
     "probe": "null",
+    "base": "null",
 }
 
 
@@ -227,6 +237,20 @@ def _is_probe(probe: Any) -> bool:
     return complete and all(isinstance(row, dict) and "shape" in row for row in rows)
 
 
+def _is_base(base: Any) -> bool:
+    if base is None:
+        return True
+    return (
+        isinstance(base, dict)
+        and base.keys() == {"name", "revision", "sha256", "tensors"}
+        and _is_name(base["name"])
+        and (base["revision"] is None or _is_name(base["revision"]))
+        and isinstance(base["sha256"], str)
+        and isinstance(base["tensors"], dict)
+        and all(_is_name(name) for pair in base["tensors"].items() for name in pair)
+    )
+
+
 def _list_of(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(is_valid(row) for row in value)
 
@@ -238,4 +262,5 @@ _VALIDATORS: dict[str, Callable[[Any], bool]] = {
     "provenance": lambda value: isinstance(value, dict),
     "tokenizer": _is_tokenizer,
     "probe": _is_probe,
+    "base": _is_base,
 }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from zoo.artifact.base import FindBase, complete_tensors, open_base
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
 from zoo.artifact.mapped_file import Artifact, open_artifact
@@ -27,6 +28,7 @@ def load(
     dtype: str | torch.dtype | None = None,
     verify: bool = False,
     registry: ComponentRegistry | None = None,
+    find_base: FindBase | None = None,
 ) -> Model:
     """Load a model from a file or a directory, in evaluation mode.
 
@@ -35,6 +37,8 @@ def load(
     Args:
         dtype: dtype of the floating-point weights; default: as stored.
         verify: whether to check the hashes of the weights. The header is always checked.
+        find_base: finds the base of a model that is saved without it; by default only files are
+            found.
     """
     target = resolve_device(device)
     float_dtype = None if dtype is None else resolve_dtype(dtype)
@@ -44,7 +48,7 @@ def load(
             f"{artifact.header.path} has format 1, which has no hashes to verify; "
             "load it without verify and save it again"
         )
-    return build_model(artifact, registry or default_registry(), target, float_dtype)
+    return build_model(artifact, registry or default_registry(), target, float_dtype, find_base)
 
 
 def build_model(
@@ -52,14 +56,17 @@ def build_model(
     registry: ComponentRegistry,
     device: torch.device,
     dtype: torch.dtype | None = None,
+    find_base: FindBase | None = None,
 ) -> Model:
     """Build the model of an open artifact, in evaluation mode."""
     header = artifact.header
-    resolved = resolve_versions(header, artifact, registry)
+    base = None if header.base is None else open_base(artifact, find_base)
+    resolved = resolve_versions(header, complete_tensors(artifact, base), registry)
     _check_memory(header, list(resolved.tensors.values()), device, dtype)
     model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
     resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
+    model.base = None if base is None else str(base.header.path)
     return _set_evaluation_mode(model)
 
 
@@ -75,8 +82,11 @@ def _check_memory(
 def _set_evaluation_mode(model: Model) -> Model:
     """Return `model.eval()`; without calls and `nn.Module.__setattr__` if no module defines it."""
     modules = list(model.modules())
-    defaults = nn.Module.train, nn.Module.eval
-    if any((type(module).train, type(module).eval) != defaults for module in modules):
+    known = (nn.Module.train, Model.train)  # the latter does the same in evaluation mode
+    if any(
+        type(module).train not in known or type(module).eval is not nn.Module.eval
+        for module in modules
+    ):
         return model.eval()
     for module in modules:
         vars(module)["training"] = False

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from zoo.about import version
+from zoo.adapters import find_adapters
 from zoo.artifact.atomic_write import write_shards, write_single_file
+from zoo.artifact.base import BasePin
 from zoo.artifact.file_contents import FileContents
 from zoo.artifact.header import MAX_VALUES
 from zoo.artifact.layout import parse_json
@@ -39,6 +41,7 @@ def save(
     provenance: Mapping[str, Any] | None = None,
     shard_bytes: int | str | None = None,
     probe: bool = True,
+    base: BasePin | None = None,
 ) -> Path:
     """Save a model. An existing model is replaced atomically.
 
@@ -55,18 +58,21 @@ def save(
             values.
         shard_bytes: the maximum size of one file, for example 2_000_000_000 or "2GB".
         probe: whether to store a small input with the model's outputs, for `zoo verify`.
+        base: a saved model whose tensors are not saved again.
     """
     model = _unwrap_model(model)
+    check_all_enabled(model)
     tensors = named_tensors(model)
     check_plain(tensors)
+    own = {name: t for name, t in tensors.items() if base is None or name not in base.tensors}
     max_bytes = None if shard_bytes is None else _parse_bytes(shard_bytes)
     if not is_main_process():
         return Path(path)
-    shards = [tensors] if max_bytes is None else _split_into_shards(tensors, max_bytes)
+    shards = [own] if max_bytes is None else _split_into_shards(own, max_bytes)
     try:
         target = _resolve_target(path, is_sharded=max_bytes is not None)
         proof = _record_probe(model) if probe else {"skipped": "saved with probe=False"}
-        contents = FileContents(shards, _build_metadata(model, provenance or {}, proof))
+        contents = FileContents(shards, build_metadata(model, provenance or {}, proof, base))
         check_loadable(path, model, tensors, contents)
         if probe and (reason := proof.get("skipped")):
             _require_new(target, reason)
@@ -137,6 +143,16 @@ def _unwrap_model(model: nn.Module) -> Model:
     return inner
 
 
+def check_all_enabled(model: Model) -> None:
+    """Raise ArtifactError if an adapter is off, because a loaded model applies all of them."""
+    off = [name for name, adapter in find_adapters(model).items() if not adapter.enabled]
+    if off:
+        raise ArtifactError(
+            f"this model cannot be saved as it is: its adapter '{off[0]}' is off; apply it with "
+            "zoo.use_adapters, or save one adapter with zoo.save_adapter"
+        )
+
+
 def _resolve_target(path: str | os.PathLike[str], *, is_sharded: bool) -> Path:
     """Return the file or directory to write, after following symbolic links."""
     if is_sharded:
@@ -169,8 +185,11 @@ def _require_new(target: Path, reason: str) -> None:
         )
 
 
-def _build_metadata(
-    model: Model, provenance: Mapping[str, Any], probe: Mapping[str, Any]
+def build_metadata(
+    model: Model,
+    provenance: Mapping[str, Any],
+    probe: Mapping[str, Any],
+    base: BasePin | None = None,
 ) -> dict[str, str]:
     """Return the metadata of an artifact, as JSON texts."""
     values: dict[str, Any] = {
@@ -182,6 +201,8 @@ def _build_metadata(
     }
     if model.tokenizer:
         values["tokenizer"] = dict(model.tokenizer)
+    if base is not None:
+        values["base"] = base.as_json()
     return {key: _encode_json(key, value) for key, value in values.items()}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from zoo.artifact.base import FindBase, open_base
 from zoo.artifact.hashing import HashProgress, check_files
 from zoo.artifact.loading import build_model
 from zoo.artifact.mapped_file import Artifact, open_artifact
@@ -53,8 +54,9 @@ def verify(
     device: str | torch.device = "cpu",
     registry: ComponentRegistry | None = None,
     progress: HashProgress | None = None,
+    find_base: FindBase | None = None,
 ) -> Verification:
-    """Check the header, the hashes, the spec and the probe of an artifact.
+    """Check the header, the hashes, the base, the spec and the probe of an artifact.
 
     Problems with the artifact are returned as failed checks, not raised.
     """
@@ -66,8 +68,12 @@ def verify(
         checks.append(_check_header(artifact))
         step = "hashes"
         checks.append(_check_hashes(artifact, progress))
+        if artifact.header.base is not None:
+            step = "base"
+            checks.append(_check_base(artifact, find_base))
         step = "spec"
-        model = build_model(artifact, registry or default_registry(), target)
+        components = registry or default_registry()
+        model = build_model(artifact, components, target, find_base=find_base)
         name = artifact.header.spec["name"]
         checks.append(Check(step, "ok", f"{len(artifact)} tensors match the spec {name}"))
     except ZooError as error:
@@ -89,6 +95,13 @@ def _check_hashes(artifact: Artifact, progress: HashProgress | None) -> Check:
     if not check_files(artifact.files, progress):
         return Check("hashes", "absent", "format 1 has no hashes; save the model again to add them")
     return Check("hashes", "ok", f"{len(artifact)} tensors match their sha256")
+
+
+def _check_base(artifact: Artifact, find_base: FindBase | None) -> Check:
+    base = open_base(artifact, find_base)
+    check_files(base.files)
+    count = len((artifact.header.base or {})["tensors"])
+    return Check("base", "ok", f"{count} tensors of {base.header.path} match their sha256")
 
 
 def _check_probe(model: Any, probe: dict[str, Any] | None) -> Check:

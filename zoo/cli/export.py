@@ -35,10 +35,18 @@ def command(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Export a model's weights and config to the format of another library."""
-    from zoo.exchange.export_plan import plan_export
-    from zoo.hub.models import find
+    """Export a model's weights and config to the format of another library.
 
+    A file that has an adapter only is exported as a folder of peft.
+    """
+    from zoo.exchange.export_plan import plan_export
+    from zoo.hub.adapter_folder import export_adapter
+    from zoo.hub.models import find, read_header
+
+    if read_header(model).base is not None:
+        export_adapter(model, folder)
+        print(f"{folder}: adapter_config.json and adapter_model.safetensors, for peft")
+        return
     with report_spec_errors(as_json=as_json):
         export_plan = plan_export(find(model), to=to, map=map, dtype=dtype)
         if dry_run:

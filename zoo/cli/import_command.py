@@ -58,23 +58,33 @@ def command(
     force: Annotated[
         bool, typer.Option("--force", help="With --check: write the model even if it differs.")
     ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(help="For a folder of peft: the imported model to which the adapter belongs."),
+    ] = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Import a model of another library. Its weights are mapped; none of its code is executed."""
+    """Import a model of another library. Its weights are mapped; none of its code is executed.
+
+    A folder with adapter_config.json is an adapter of peft, which needs --base.
+    """
     from zoo.errors import ZooError
-    from zoo.exchange.import_plan import plan_import
-    from zoo.exchange.source_files import resolve_source
+    from zoo.hub.adapter_folder import is_adapter_folder
+    from zoo.hub.importing import plan_source, resolve_source
     from zoo.hub.reference import is_repository
 
     if output is None and not dry_run:
         if not is_repository(source):
             resolve_source(source)  # a missing source is reported first
         raise ZooError("-o is required without --dry-run, for example -o model.safetensors")
+    if is_adapter_folder(source) or base is not None:
+        _import_adapter(source, output, base, as_json=as_json)
+        return
     if force and check is None:
         raise ZooError("--force needs --check; without it the model is always written")
     with report_spec_errors(as_json=as_json):
-        import_plan = plan_import(
+        import_plan = plan_source(
             source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
         )
         result = None
@@ -96,3 +106,21 @@ def command(
         print(result.message())
     size = format_bytes(path.stat().st_size)
     print(f"{output}: {len(import_plan.tensors.targets):,} tensors, {size}")
+
+
+def _import_adapter(source: str, output: Path | None, base: str | None, *, as_json: bool) -> None:
+    from zoo.errors import ZooError
+    from zoo.hub.adapter_folder import CONFIG, import_adapter, is_adapter_folder
+
+    if not is_adapter_folder(source):
+        raise ZooError(f"--base is for adapters, but {source} has no {CONFIG}")
+    if base is None or output is None:
+        raise ZooError(
+            f"{source} is an adapter; set its base, the imported model it belongs to, and -o: "
+            "--base model.safetensors -o adapter.safetensors"
+        )
+    path = import_adapter(source, output, base=base)
+    if as_json:
+        print_json({"file": str(output), "base": base})
+        return
+    print(f"{output}: adapter of {base}, {format_bytes(path.stat().st_size)}")

@@ -9,7 +9,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Components and specs": ("list", "show", "check", "schema"),
     "Data": ("tokenizer",),
     "Models": ("demo", "compose", "train", "info", "verify", "generate", "predict", "eval"),
-    "Exchange": ("import", "export", "catalogue", "pull", "push"),
+    "Exchange": ("import", "export", "merge", "catalogue", "pull", "push"),
     "Plugins": ("plugins", "new-plugin", "test-plugin"),
 }
 COMMAND_NAMES = tuple(name for panel in PANELS.values() for name in panel)

@@ -27,11 +27,11 @@ def command(
     """Check the header, the hashes, the spec and the probe of a model."""
     from zoo.artifact import verify
     from zoo.errors import ArtifactError
-    from zoo.hub.models import find
+    from zoo.hub.models import find, find_base
 
     path = find(model)
     with _progress_bar(_total_bytes(path)) as progress:
-        found = verify(path, device=device, progress=progress)
+        found = verify(path, device=device, progress=progress, find_base=find_base)
     if as_json:
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)

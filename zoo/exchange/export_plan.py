@@ -14,6 +14,7 @@ from torch import Tensor
 
 from zoo.artifact import Header, read_header
 from zoo.artifact.checkpoint import open_tensors, write_tensors
+from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
 from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
@@ -67,10 +68,13 @@ class ExportPlan:
         for name, data in self.files.items():
             (staging / name).parent.mkdir(exist_ok=True)
             _write_json(staging / name, data)
-        texts = set(self.tokenizer.values())
+        texts = {text for key, text in self.tokenizer.items() if key != CHAT}
         if len(texts) == 1:  # transformers has no common file names for two tokenizers
             (staging / "tokenizer.json").write_text(texts.pop(), encoding="utf-8")
             tokenizer_config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+            if CHAT in self.tokenizer:
+                chat = ChatTemplate.from_json(self.tokenizer[CHAT])
+                tokenizer_config |= {**chat.tokens, "chat_template": chat.template}
             _write_json(staging / "tokenizer_config.json", tokenizer_config)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,11 @@ from typing import Any
 from zoo.artifact.layout import MAX_TENSORS, exceeds_values
 from zoo.errors import ZooError, truncate
 from zoo.files import os_error_message
-from zoo.hub import fetch
-from zoo.hub.reference import is_repository, local_path
 
 MAX_CONFIG = 10_000_000
 MAX_VALUES = 4 * MAX_TENSORS
 """Maximum size of a JSON file in bytes and in values."""
 _SINGLE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-_FETCH_PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
 _SHARD = re.compile(r"-\d+-of-\d+")
 _TORCH_COMMAND = (
     "import torch; from glob import glob; from safetensors.torch import save_file; "
@@ -35,16 +31,6 @@ _CONVERT_COMMANDS = {
 }
 
 
-def resolve_source(source: str | os.PathLike[str]) -> Path:
-    """Return the path of a file or folder; data files of a Hub repository are downloaded."""
-    path = local_path(source)
-    if path is None and is_repository(os.fspath(source)):
-        return fetch(os.fspath(source), _FETCH_PATTERNS)
-    if path is None or not path.exists():
-        raise ZooError(f"{source}: no such file or folder")
-    return path
-
-
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of ``config.json`` in a folder."""
     if not folder.is_dir():
@@ -56,13 +42,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
     if not file.exists():
         raise ZooError(f"{folder} has no config.json; set --spec and --map")
-    config = _read_json(file)
+    config = read_json(file)
     if not isinstance(config, dict):
         raise ZooError(f"{file} should contain a JSON object, but has {type(config).__name__}")
     return config
 
 
-def _read_json(file: Path) -> Any:
+def read_json(file: Path) -> Any:
+    """Return the content of a JSON file within limits."""
     try:
         size = file.stat().st_size
         if size > MAX_CONFIG:
@@ -97,7 +84,7 @@ def find_weight_files(path: Path) -> list[Path]:
 
 def _list_shards(folder: Path) -> list[Path]:
     index = folder / _INDEX
-    content = _read_json(index)
+    content = read_json(index)
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict):
         raise ZooError(f"{index} should map tensor names to files under 'weight_map'")

@@ -1,6 +1,7 @@
 """The interface of each kind, one file per kind."""
 
 from zoo.interfaces.acceleration import Acceleration, Call, Declined
+from zoo.interfaces.adapter import Adapter, AdapterLayer
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
@@ -59,6 +60,7 @@ KINDS: dict[str, type[Component]] = {
         Optimiser,
         Schedule,
         Acceleration,
+        Adapter,
     )
 }
 
@@ -66,6 +68,8 @@ __all__ = [
     "KINDS",
     "ROLES",
     "Acceleration",
+    "Adapter",
+    "AdapterLayer",
     "Alignment",
     "AlignmentContext",
     "Array",

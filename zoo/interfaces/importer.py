@@ -59,6 +59,14 @@ class Importer(abc.ABC):
         file = folder / "tokenizer.json"
         return {"source": file, "target": file} if file.is_file() else {}
 
+    def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
+        """Return the chat template of a folder, None without one.
+
+        It is a mapping of ``template``, in the template language of Hugging Face tokenizers, and
+        ``tokens``, the special tokens that it refers to by name.
+        """
+        return None
+
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
         """Return the config for the export of a model with this resolved spec.
 

@@ -116,6 +116,8 @@ class Blueprint(Generic[C]):
                 yield
         except SpecError:
             raise
+        except InvalidParameter as error:
+            raise self._spec_error(str(error), error.parameter) from error
         except Exception as error:
             failed = f"{action} failed: {format_error(error)}"
             message = str(error) if isinstance(error, ZooError) else failed

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from zoo.adapters.attachment import attach, reset_adapters
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Entry, Model
 from zoo.interfaces.importer import Importer
@@ -22,6 +23,7 @@ from zoo.spec.memory import check_memory, model_bytes
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report, check_example
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
+from zoo.spec.trainability import trained_problems
 from zoo.spec.training import MAX_STEPS, Training
 
 T = TypeVar("T")
@@ -73,7 +75,25 @@ def build_model(spec: Spec, seed: int) -> Model:
         if init is not None:
             with init.report_errors("initialisation"):
                 initialise(model, init.build())
+        _attach_adapters(spec, root)
+        reset_adapters(model, seed)
     return attach_metadata(root.children[0], spec)
+
+
+def _attach_adapters(spec: Spec, root: BuildNode) -> None:
+    """Build the adapters of a spec, attach them to the model, and move them to the model's tree."""
+    tree = root.children[0]
+    problems: list[Problem] = []
+    for name, blueprint in spec.sections.adapters.items():
+        try:
+            adapter = blueprint.build()
+            tree.children.append(root.children.pop())
+            with blueprint.report_errors("attaching the adapter"):
+                attach(tree.part, name, adapter)
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
 
 
 def check_spec(
@@ -109,6 +129,7 @@ def _check(
         root = _build_sections(draft.spec)
         problems += contract_problems(draft.spec, root, registry or default_registry())
         problems += data_problems(draft.spec, root, registry or default_registry())
+        problems += trained_problems(draft.spec, root.children[0].part)
         if not problems:
             return draft.spec, run(draft.spec, root.children[0])
     except SpecError as error:
@@ -131,8 +152,12 @@ def _build_sections(spec: Spec) -> BuildNode:
     sections = spec.sections
     problems: list[Problem] = []
     with record_build() as root, torch.device("meta"), SkipInit(), WorkLimit():
+        try:
+            sections.model.build()
+            _attach_adapters(spec, root)
+        except SpecError as error:
+            problems += error.problems
         for blueprint in (
-            sections.model,
             sections.init,
             sections.sampler,
             *sections.filters,

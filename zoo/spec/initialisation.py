@@ -27,9 +27,9 @@ def initialise(model: nn.Module, initialiser: Initialiser) -> None:
 
 
 def initialised_weights(model: nn.Module, initialiser: Initialiser) -> Iterator[Weight]:
-    """Yield the weights of a model that an initialiser changes."""
+    """Yield the weights of a model that an initialiser changes; adapters are attached later."""
     for weight in find_weights(model):
-        if initialiser.changes(weight):
+        if initialiser.changes(weight) and weight.kind != "adapter":
             yield weight
 
 

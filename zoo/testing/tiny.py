@@ -34,6 +34,7 @@ from zoo.interfaces import (
     tied_logits,
 )
 from zoo.interfaces.signature import FromParent
+from zoo.testing.tiny_adapter import TinyAdapter
 from zoo.testing.tiny_dataset import TinyDataset
 from zoo.testing.tiny_preprocessor import TinyPreprocessor
 
@@ -252,4 +253,5 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinySchedule,
     TinyDataset,
     TinyPreprocessor,
+    TinyAdapter,
 )

@@ -26,4 +26,4 @@ class DeferredUnembed(Acceleration):
 
     def unembed(self, target: Token, states: Tensor) -> Tensor:
         states = target.project_output(states)
-        return DeferredLogits(states, target.table.weight, padding=target.padding)
+        return DeferredLogits(states, target.table.weight, padding=target.table.padding_idx)

@@ -63,8 +63,9 @@ def decoder_calls(dtype: torch.dtype) -> Iterator[tuple[TransformerDecoder, Memo
         (DIM, {}),
         (0, {"norm": Blueprint.of(Norm, kind="rms", place="pre")}),
         (DIM, {"position": Blueprint.of(Rotary, layout="interleaved")}),
+        (DIM, {"attention": _attention(bias="qvo")}),
     ):
-        yield _decoder_call(dtype, memory_dim=memory_dim, attention=_attention(), **params)
+        yield _decoder_call(dtype, memory_dim=memory_dim, **{"attention": _attention(), **params})
 
 
 def normed_decoder_calls(

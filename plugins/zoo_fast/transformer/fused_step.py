@@ -88,7 +88,7 @@ class FusedDecoding(Acceleration):
             return Declined("the state is not that of the kernels")
         if tokens.shape[1] != 1:
             return Declined(f"there are {tokens.shape[1]} tokens")
-        from zoo_fast.transformer.kernels.decode_step import run_blocks
+        from zoo_fast.transformer.kernels.decode_step import MAX_OUTPUT_ROWS, run_blocks
         from zoo_fast.transformer.kernels.embed import embed
 
         at, added = state.rows["at"], state.tables.get("added")
@@ -109,8 +109,14 @@ class FusedDecoding(Acceleration):
             final_norm=target.final_norm,
             matrix=matrix,
         )
-        logits: Tensor = x if len(x) == 1 and matrix is not None else target.output(x)
+        has_logits = matrix is not None and len(x) <= MAX_OUTPUT_ROWS
+        logits: Tensor = x if has_logits else target.output(x)
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
+
+    def process_prompt(
+        self, target: TransformerDecoder, tokens: Tensor, state: State
+    ) -> tuple[Tensor, State] | Declined:
+        return self.step(target, tokens, state)
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls
@@ -120,6 +126,9 @@ class FusedDecoding(Acceleration):
             with torch.no_grad():
                 state = self.start(decoder, memory, steps=3)
             yield Call(decoder, (tokens[:, :1], state), method="step")
+            with torch.no_grad():
+                state = self.start(decoder, memory, steps=3)
+            yield Call(decoder, (tokens[:, :1], state), method="process_prompt")
 
     def tensors(self, output: Any) -> list[Tensor]:
         """Return the logits of a step, or the caches of a new state."""

@@ -1,11 +1,11 @@
 """BERT, with a masked-token head or as a sentence encoder."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.encoders.masked_lm import MaskedLMArchitecture
+from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.templates import activation_field, masked_lm_template, transformer_template
 
 ENCODER = transformer_template(norm={"embedding": True}, position={"type": "learned"})
@@ -37,12 +37,18 @@ FIELDS = (
 )
 
 
-class Bert(MaskedLMArchitecture):
-    """BERT with a masked-token head, or as a sentence encoder (Devlin et al. 2019)."""
+class Bert(EncoderImporter):
+    """BERT, with or without a head, or as a sentence encoder (Devlin et al. 2019)."""
 
     name = "bert"
-    model_classes = ("BertForMaskedLM", "BertForPreTraining")
-    base_model_class = "BertModel"
+    model_classes = (
+        "BertForMaskedLM",
+        "BertForPreTraining",
+        "BertModel",
+        "BertForSequenceClassification",
+        "BertForTokenClassification",
+    )
+    inner: ClassVar[Mapping[str, Any]] = {"activation": "tanh"}
     embedding_key = "bert.embeddings.word_embeddings.weight"
     tied_weight_names = ("cls.predictions.decoder.weight",)
     copies: ClassVar[Mapping[str, str]] = {"cls.predictions.decoder.bias": "cls.predictions.bias"}
@@ -59,10 +65,10 @@ class Bert(MaskedLMArchitecture):
         RequiredValue("directionality", "bidi", "only bidirectional attention is supported"),
     )
     ignored_keys: ClassVar[Mapping[str, str]] = {
-        **MaskedLMArchitecture.ignored_keys,
+        **EncoderImporter.ignored_keys,
         **ignored_keys(
             {
-                "the pooler is not imported": """
+                "the pooler always has the width of the states": """
                     pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers
                     pooler_size_per_head pooler_type
                     """

@@ -1,22 +1,32 @@
 """DistilBERT: BERT with half the layers, without segment embeddings."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.encoders.bert import ENCODER, TIED
-from zoo_huggingface.encoders.masked_lm import MaskedLMArchitecture
+from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.templates import activation_field, masked_lm_template
 
 
-class DistilBert(MaskedLMArchitecture):
-    """DistilBERT with a masked-token head, or as a sentence encoder (Sanh et al. 2019)."""
+class DistilBert(EncoderImporter):
+    """DistilBERT, with or without a head, or as a sentence encoder (Sanh et al. 2019)."""
 
     name = "distilbert"
-    model_classes = ("DistilBertForMaskedLM",)
-    base_model_class = "DistilBertModel"
+    model_classes = (
+        "DistilBertForMaskedLM",
+        "DistilBertModel",
+        "DistilBertForSequenceClassification",
+        "DistilBertForTokenClassification",
+    )
     activation = "activation"
+    inner: ClassVar[Mapping[str, Any]] = {"activation": "relu"}
+    dropout_keys: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "classifier": ("seq_classif_dropout",),
+        "tagger": ("dropout",),
+    }
+    used_keys = ("id2label", "num_labels", "problem_type", "seq_classif_dropout")
     embedding_key = "distilbert.embeddings.word_embeddings.weight"
     tied_weight_names = ("vocab_projector.weight",)
     template = masked_lm_template({**ENCODER, "norm": {"embedding": True, "eps": 1e-12}}, eps=1e-12)
@@ -38,8 +48,8 @@ class DistilBert(MaskedLMArchitecture):
         RequiredValue("sinusoidal_pos_embds", False, "only learned positions are supported"),
     )
     ignored_keys: ClassVar[Mapping[str, str]] = {
-        **MaskedLMArchitecture.ignored_keys,
-        **ignored_keys({"heads of other tasks use it": "qa_dropout seq_classif_dropout"}),
+        **EncoderImporter.ignored_keys,
+        **ignored_keys({"heads of other tasks use it": "qa_dropout"}),
     }
     aliases: ClassVar[Mapping[str, str]] = {
         "hidden_size": "dim",

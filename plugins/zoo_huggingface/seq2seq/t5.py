@@ -54,6 +54,8 @@ class T5(Architecture):
         ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
 
+    default_projection: ClassVar[str] = "relu"
+    """The default of `feed_forward_proj`."""
     generates = True
     start_keys = ("decoder_start_token_id",)
     used_keys = (
@@ -79,7 +81,7 @@ class T5(Architecture):
 
     def map(self, config: Config) -> dict[str, Any]:
         tensor_map: dict[str, Any] = yaml.safe_load((MAPS / "t5.yaml").read_text(encoding="utf-8"))
-        _, gated = _read_activation(config)
+        _, gated = self._read_activation(config)
         for side, layer in (("encoder", 1), ("decoder", 2)):
             ours = f"{side}.blocks.{{n}}.feed_forward"
             theirs = f"{side}.block.{{n}}.layer.{layer}.DenseReluDense"
@@ -96,11 +98,12 @@ class T5(Architecture):
         model["decoder"]["layers"] = layers or model["encoder"]["layers"]
         start = get_value(config, "decoder_start_token_id", int, None)
         model["bos"] = model["source"]["padding"] if start is None else start
+        model["source"]["train_padding"] = True
         model["eos"] = get_eos_id(config)
-        name, gated = _read_activation(config)
+        name, gated = self._read_activation(config)
         for side in ("encoder", "decoder"):
             model[side]["feed_forward"] |= {"activation": ACTIVATIONS[name], "gated": gated}
-        scale = model["source"]["dim"] ** -0.5 if _scales_output(config) else 1.0
+        scale = model["source"]["dim"] ** -0.5 if self.scales_output(config) else 1.0
         model["decoder"]["output"] = {"tied": not config.get("untied"), "scale": scale}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
@@ -114,29 +117,30 @@ class T5(Architecture):
         is_gated_gelu = projection == "gated-gelu_new"
         config["feed_forward_proj"] = "gated-gelu" if is_gated_gelu else projection
         config |= {"dense_act_fn": name, "is_gated_act": feed_forward["gated"]}
-        scaled = get_path(spec, "model.decoder.output.scale") not in (None, 1.0)
-        # transformers 4 reads only the first, and unties by it; 5 reads both, and ties by the file.
-        config |= {"tie_word_embeddings": scaled, "scale_decoder_outputs": scaled}
+        self.write_scale(config, get_path(spec, "model.decoder.output.scale") not in (None, 1.0))
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         return {"untied": get_path(spec, "model.decoder.output.tied") is not True}
 
+    def scales_output(self, config: Config) -> bool:
+        """Return whether states are scaled before the output, as in version 1.0, which ties it."""
+        tied = config.get("tie_word_embeddings", True) is not False
+        scaled: bool = get_value(config, "scale_decoder_outputs", bool, tied)
+        return scaled
 
-def _read_activation(config: Config) -> tuple[str, bool]:
-    """Return the activation and whether it is gated; `dense_act_fn` overrides the first."""
-    projection = get_value(config, "feed_forward_proj", str, "relu")
-    name = "gelu_new" if projection == "gated-gelu" else projection.removeprefix(_GATED)
-    key = "feed_forward_proj" if config.get("dense_act_fn") is None else "dense_act_fn"
-    name = get_value(config, "dense_act_fn", str, None) or name
-    gated: bool = get_value(config, "is_gated_act", bool, projection.startswith(_GATED))
-    if name not in ACTIVATIONS:
-        supported = ", ".join(ACTIVATIONS)
-        raise config_error(key, config.get(key), f"supported, also gated: {supported}")
-    return name, gated
+    def write_scale(self, config: dict[str, Any], scaled: bool) -> None:
+        """Set the keys of a config that `scales_output` reads."""
+        # transformers 4 reads only the first, and unties by it; 5 reads both, and ties by the file.
+        config |= {"tie_word_embeddings": scaled, "scale_decoder_outputs": scaled}
 
-
-def _scales_output(config: Config) -> bool:
-    """Return whether states are scaled before the output, as in version 1.0, which ties it."""
-    tied = config.get("tie_word_embeddings", True) is not False
-    scaled: bool = get_value(config, "scale_decoder_outputs", bool, tied)
-    return scaled
+    def _read_activation(self, config: Config) -> tuple[str, bool]:
+        """Return the activation and whether it is gated; `dense_act_fn` overrides the first."""
+        projection = get_value(config, "feed_forward_proj", str, self.default_projection)
+        name = "gelu_new" if projection == "gated-gelu" else projection.removeprefix(_GATED)
+        key = "feed_forward_proj" if config.get("dense_act_fn") is None else "dense_act_fn"
+        name = get_value(config, "dense_act_fn", str, None) or name
+        gated: bool = get_value(config, "is_gated_act", bool, projection.startswith(_GATED))
+        if name not in ACTIVATIONS:
+            supported = ", ".join(ACTIVATIONS)
+            raise config_error(key, config.get(key), f"supported, also gated: {supported}")
+        return name, gated

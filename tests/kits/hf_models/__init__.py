@@ -8,3 +8,5 @@ MODELS = {name: model for family in _FAMILIES for name, model in family.MODELS.i
 """Class and config by name; a name starts with the importer's name."""
 VALUES = {name: values for family in _FAMILIES for name, values in family.VALUES.items()}
 """Other values of config keys, by importer."""
+ENCODERS = {config.model_type for _, config in encoders.MODELS.values()}
+"""Importers of text encoders."""

@@ -7,12 +7,25 @@ _BERT = {
     "intermediate_size": 12,
 }  # fmt: skip
 
-MODELS = {
+_MODELS = {
     "bert": (hf.BertForMaskedLM, hf.BertConfig(**_BERT, max_position_embeddings=16)),
     "roberta": (
         hf.RobertaForMaskedLM,
         hf.RobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
     ),
+    "xlm-roberta": (
+        hf.XLMRobertaForMaskedLM,
+        hf.XLMRobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
+    ),
+    "camembert": (
+        hf.CamembertForMaskedLM,
+        hf.CamembertConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
+    ),
+    "electra": (
+        hf.ElectraForMaskedLM,
+        hf.ElectraConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
+    ),
+    "mpnet": (hf.MPNetForMaskedLM, hf.MPNetConfig(**_BERT, max_position_embeddings=18)),
     "distilbert": (
         hf.DistilBertForMaskedLM,
         hf.DistilBertConfig(
@@ -20,6 +33,33 @@ MODELS = {
         ),
     ),
 }  # fmt: skip
+_HEADS = {
+    "features": "Model",
+    "classifier": "ForSequenceClassification",
+    "tagger": "ForTokenClassification",
+}
+_SAME_CODE = ("xlm-roberta", "camembert")
+"""Architectures whose heads are those of RoBERTa."""
+
+
+def _with_heads(name, model):
+    """Return a model with its masked-token head, and the same config with other heads."""
+    cls, config = model
+    base = cls.__name__.removesuffix("ForMaskedLM")
+    options = config.to_diff_dict() | {"num_labels": 3}
+    heads = {
+        f"{name}-{head}": (getattr(hf, f"{base}{ending}"), type(config)(**options))
+        for head, ending in _HEADS.items()
+    }
+    return {name: model, **heads}
+
+
+MODELS = {
+    variant: model
+    for name, small in _MODELS.items()
+    for variant, model in _with_heads(name, small).items()
+    if variant == name or name not in _SAME_CODE
+}
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
 VALUES = {}

@@ -20,8 +20,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:longrope")  # texts are long eno
 ATOL = 1e-4
 
 
-SAME_CODE = ("mistral", "qwen2", "qwen3", "olmo2", "phi3", "distilbert")
-"""Architectures whose importers are those of Llama and BERT with other values."""
+SAME_CODE = (
+    *("mistral", "qwen2", "qwen3", "olmo2", "phi3"),
+    *("distilbert", "xlm-roberta", "camembert"),
+)
+"""Architectures whose importers are those of Llama, BERT and RoBERTa with other values."""
 
 
 @pytest.fixture(

@@ -50,7 +50,10 @@ def test_a_random_config_has_the_outputs_of_transformers(name, number, tmp_path)
         generated = generate_both(ours, theirs, prompts(20, low=6))
         assert generated[0] == generated[1]
     exported = zoo.export_model(file, tmp_path / "exported")
-    assert read_keys(exported) == read_keys(source)
+    keys = read_keys(source)
+    if name == "pegasus":  # transformers computes sinusoidal positions when the file has none
+        keys = {key for key in keys if "embed_positions" not in key}
+    assert read_keys(exported) == keys
     again = MODELS[name][0].from_pretrained(exported).eval()
     back = compare_logits(name, ours, again)[1]
     if any("parametrizations" in key for key in again.state_dict()):  # a norm is computed again

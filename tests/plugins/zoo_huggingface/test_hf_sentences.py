@@ -133,11 +133,6 @@ def test_options_that_change_texts_raise(folder, tmp_path, file, options, reason
     import_and_load(folder, tmp_path)
 
 
-def test_an_encoder_without_head_and_pooling_raises(folder, tmp_path):
-    with pytest.raises(zoo.ZooError, match=r"'architectures' is .*ForMaskedLM.*modules\.json"):
-        import_and_load(folder, tmp_path)
-
-
 SENTENCES = [
     "The cat sat on the mat.", "A", "", "Hello, world!", "¿Dónde está la biblioteca?",
     "Die Katze sitzt auf der Matte.", "Le chat est assis sur le tapis.", "猫がマットの上に座った。",

@@ -3,6 +3,7 @@
 from zoo.testing.law import Law
 from zoo.testing.laws import (
     acceleration,
+    adapter,
     alignment,
     backbone,
     common,
@@ -49,6 +50,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "dataset": dataset,
         "preprocessor": preprocessor,
         "acceleration": acceleration,
+        "adapter": adapter,
     }.items()
 }
 

@@ -11,6 +11,7 @@ from zoo_fast.transformer.cpu_step import PackedDecoding
 ATTENTION = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32}
 PARTS = {
     "post-norm, source": {"position": "sinusoidal", "output": {"tied": True}},
+    "no bias of keys": {"position": "sinusoidal", "attention": {**ATTENTION, "bias": "qvo"}},
     "pre-norm, grouped heads, rotary": {
         "position": "rotary",
         "norm": {"kind": "rms", "place": "pre"},
@@ -49,7 +50,10 @@ def build(parts):
     block |= {"feed_forward": {"hidden": 6}}
     source = {"type": "token", "vocab": 9, "dim": 64}
     model = {"type": "seq2seq", "source": source, "encoder": block, "decoder": {**block, **parts}}
-    return zoo.accelerate(zoo.compose({"zoo": 1, "name": "test", "model": model}).eval())
+    composed = zoo.compose({"zoo": 1, "name": "test", "model": model}).eval()
+    for parameter in composed.decoder.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return zoo.accelerate(composed)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GPT = {"norm": {"place": "pre"}, "position": {"type": "learned", "length": 9}}
 LLAMA = {"norm": {"kind": "rms", "place": "pre"}, "position": "rotary"}
 CASES = {
-    "post-norm": ({"position": "sinusoidal"}, {}, {"activation": "relu"}),
+    "post-norm": ({"position": "sinusoidal"}, {"bias": "qvo"}, {"activation": "relu"}),
     "llama": (
         LLAMA,
         {"heads": 4, "kv_heads": 2, "bias": False},
@@ -98,6 +98,28 @@ def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
         logits, state = decoder.step(part, state)
         found.append(logits)
     torch.testing.assert_close(torch.cat(found, dim=1), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["post-norm", "llama"])
+@torch.no_grad()
+def test_a_norm_in_a_kernel_of_its_own_gives_the_same_logits(case, monkeypatch):
+    from zoo_fast.transformer.kernels import decode_step
+
+    monkeypatch.setattr(decode_step, "norm_first", lambda M, K, dtype: True)
+    test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
+
+
+@pytest.mark.parametrize("rows", [2, 16, 17, 33, 128])
+@pytest.mark.parametrize("width", [768, 2048, 8192])
+def test_stages_fit_the_shared_memory(rows, width):
+    from zoo_fast.transformer.kernels.tiles import fit_stages, linear_tiles
+
+    tiles = linear_tiles(rows, 2048, width, dtype=torch.bfloat16, paired=True)
+    for available in (99_000, 160_000, 226_000):
+        fitted = fit_stages(tiles, 2, available)
+        stage = 2 * (fitted["BM"] + 2 * fitted["BN"]) * fitted["BK"]
+        assert fitted["STAGES"] * stage <= available or fitted["STAGES"] == 1
+        assert stage <= available
 
 
 @pytest.mark.parametrize("case", ALL)

@@ -1,0 +1,86 @@
+"""The options of peft's ``adapter_config.json``: those that are read, and the others' defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from zoo import ZooError
+
+_INFORMATION = {
+    *("task_type", "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path"),
+    *("revision", "inference_mode", "target_modules", "modules_to_save", "fan_in_fan_out"),
+    *("exclude_modules", "layers_to_transform", "layers_pattern", "parent_library"),
+}
+"""Keys that describe the model or select modules; the tensors of the file show which."""
+_LORA_DEFAULTS: Mapping[str, Any] = {
+    "bias": "none",
+    "init_lora_weights": True,
+    "rank_pattern": {},
+    "alpha_pattern": {},
+    "megatron_config": None,
+    "megatron_core": "megatron.core",
+    "trainable_token_indices": None,
+    "loftq_config": {},
+    "eva_config": None,
+    "corda_config": None,
+    "lora_ga_config": None,
+    "velora_config": None,
+    "alora_invocation_tokens": None,
+    "use_qalora": False,
+    "qalora_group_size": 16,
+    "monteclora_config": None,
+    "layer_replication": None,
+    "runtime_config": {"ephemeral_gpu_offload": False},
+    "lora_bias": False,
+    "target_parameters": None,
+    "use_bdlora": None,
+    "arrow_config": None,
+    "kasa_config": None,
+    "ensure_weight_tying": False,
+}
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "LORA": _LORA_DEFAULTS,
+    "IA3": {"init_ia3_weights": True},
+}
+_HARMLESS = {"init_lora_weights": (True, False, "gaussian"), "init_ia3_weights": (True, False)}
+"""Values of options for the start of a training only."""
+
+
+def check_config(config: Mapping[str, Any], used: Collection[str]) -> None:
+    """Raise ZooError, with the key, for an option that is unknown or has an unsupported value.
+
+    Args:
+        used: the keys that the caller reads.
+    """
+    defaults = _DEFAULTS[config["peft_type"]]
+    for key, value in config.items():
+        if key in used or key in _INFORMATION:
+            continue
+        if key not in defaults:
+            raise ZooError(f"adapter_config.json: key '{key}' is not supported")
+        if value != defaults[key] and value not in _HARMLESS.get(key, ()) and value is not None:
+            raise ZooError(f"adapter_config.json: {key} is {value!r}, which is not supported")
+
+
+def number(config: Mapping[str, Any], key: str, default: float) -> float:
+    """Return a number of the config."""
+    value = config.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ZooError(f"adapter_config.json: {key} is {value!r}; expected a number")
+    return value
+
+
+def tensor_pairs(
+    layers: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]
+) -> dict[str, tuple[Any, ...]]:
+    """Return the tensors with these names of each module; raise ZooError if there are others."""
+    found = {}
+    for module, tensors in layers.items():
+        if set(tensors) != set(names):
+            raise ZooError(
+                f"{module} has the tensors {', '.join(sorted(tensors))}; expected "
+                f"{', '.join(names)}"
+            )
+        found[module] = tuple(tensors[name] for name in names)
+    return found

@@ -1,0 +1,134 @@
+"""Artifacts with a part of a model, whose other tensors are those of a base, pinned by hash."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.adapters import ADAPTERS
+from zoo.artifact.header import Header
+from zoo.artifact.layout import hash_json
+from zoo.artifact.mapped_file import Artifact, open_artifact
+from zoo.errors import ArtifactError, ZooError
+
+FindBase = Callable[[str, str | None], Path]
+"""Returns the path of a base, given its name and revision; raises ZooError if it is missing."""
+
+
+@dataclass(frozen=True)
+class BasePin:
+    """The base of an artifact.
+
+    Attributes:
+        name: a path relative to the folder of the artifact, the name of a shipped model, or a
+            repository.
+        revision: the commit of a repository.
+        sha256: one hash of all tensors that are taken from the base.
+        tensors: name in the base of each tensor that is taken from it, by its name in the model.
+    """
+
+    name: str
+    revision: str | None
+    sha256: str
+    tensors: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "tensors": dict(self.tensors)}
+
+
+def pin_base(
+    tensors: Mapping[str, Tensor], base: Artifact, name: str, revision: str | None = None
+) -> BasePin:
+    """Return the pin of a base that has some of the tensors, with equal values.
+
+    Raises:
+        ArtifactError: if the base has none of the tensors, or no hashes.
+    """
+    if base.header.base is not None:
+        raise ArtifactError(f"{name} is itself a part of a model; use its base, or merge it first")
+    shared = _find_shared(tensors, base)
+    if not shared:
+        raise ArtifactError(f"{name} is not the base of this model: they have no tensor in common")
+    return BasePin(name, revision, _hash(base.header, name, shared), shared)
+
+
+def open_base(artifact: Artifact, find: FindBase | None = None) -> Artifact:
+    """Open the base of an artifact.
+
+    Args:
+        find: how bases that are not files next to the artifact are found.
+
+    Raises:
+        ArtifactError: if the base is missing, or its tensors are not those of the pin.
+    """
+    header = artifact.header
+    assert header.base is not None
+    pin = BasePin(**header.base)
+    path = header.path.parent / pin.name
+    if not os.path.exists(path):
+        try:
+            path = find(pin.name, pin.revision) if find else Path(pin.name)
+        except ZooError as error:
+            raise ArtifactError(f"{header.path}: its base is missing: {error}") from None
+    if not os.path.exists(path):
+        raise ArtifactError(
+            f"{header.path}: its base, '{pin.name}', does not exist; put the file next to it"
+        )
+    base = open_artifact(path)
+    if _hash(base.header, str(path), pin.tensors) != pin.sha256:
+        raise ArtifactError(
+            f"{header.path} belongs to another version of its base: the weights of {path} have "
+            "changed since, or it is another model"
+        )
+    return base
+
+
+def complete_tensors(artifact: Artifact, base: Artifact | None) -> Mapping[str, Tensor]:
+    """Return all tensors of the model of an artifact: its own, and those of its base.
+
+    Floating-point tensors of the base get the dtype of the artifact's own.
+    """
+    if base is None:
+        return artifact
+    assert artifact.header.base is not None
+    names = artifact.header.base["tensors"]
+    dtype = next((t.dtype for t in artifact.values() if t.is_floating_point()), None)
+    taken = {own: base[name] for own, name in names.items()}
+    return {
+        **{own: t.to(dtype) if t.is_floating_point() else t for own, t in taken.items()},
+        **artifact,
+    }
+
+
+def _find_shared(tensors: Mapping[str, Tensor], base: Artifact) -> dict[str, str]:
+    """Return the name in the base of each tensor with equal values; the same name is preferred."""
+    by_shape: dict[tuple[int, ...], list[str]] = {}
+    for name, (_, shape) in base.header.tensors.items():
+        by_shape.setdefault(shape, []).append(name)
+    shared: dict[str, str] = {}
+    for own, tensor in tensors.items():
+        names = sorted(by_shape.get(tuple(tensor.shape), ()), key=lambda name: name != own)
+        if own.startswith(f"{ADAPTERS}."):
+            continue
+        for name in names:
+            if _is_equal(tensor, base[name]):
+                shared[own] = name
+                break
+    return shared
+
+
+def _is_equal(own: Tensor, other: Tensor) -> bool:
+    """Return whether a tensor has the values of a stored one, which may have another dtype."""
+    return own.shape == other.shape and torch.equal(own.detach().cpu(), other.to(own.dtype))
+
+
+def _hash(header: Header, name: str, tensors: Mapping[str, str]) -> str:
+    if header.hashes is None:
+        raise ArtifactError(f"{name} has format 1, which has no hashes; save it again")
+    return hash_json({other: header.hashes.get(other) for other in sorted(set(tensors.values()))})
