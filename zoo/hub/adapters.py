@@ -103,7 +103,7 @@ def _only_used(model: Model) -> Iterator[None]:
         yield
     finally:
         if owner is not None:
-            owner._modules.update(off)  # type: ignore[arg-type]
+            owner._modules.update(off)
         model.spec, model.component_paths, model.providers = spec, paths, providers
 
 
