@@ -27,11 +27,7 @@ from zoo.hub.catalogue import CatalogueEntry, load_catalogue
 from zoo.hub.checkout import CONFIG, Checkout, Options
 from zoo.hub.client import NETWORK_ERRORS, redact_url
 from zoo.hub.credentials import Credentials, hub_endpoint, is_offline
-<<<<<<< HEAD
-from zoo.hub.models import Source, find
-=======
-from zoo.hub.models import CONFIG, Source, find, find_base
->>>>>>> adapt
+from zoo.hub.models import Source, find, find_base
 from zoo.hub.reference import Reference, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import default_registry
