@@ -147,6 +147,8 @@ def compare_logits(name, ours, theirs):
     side, channels = theirs.config.image_size, theirs.config.num_channels
     images = torch.randn(3, channels, side, side, generator=torch.Generator().manual_seed(2))
     targets = torch.zeros(3, dtype=torch.long)
+    if model_type == "features":
+        return ours({"source": images}).logits, theirs(pixel_values=images).last_hidden_state
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
 

@@ -143,6 +143,8 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
     for block in layer_list(decoder.blocks):
         norms = [block.attention_norm, block.feed_forward_norm]
         norms += [block.cross_norm] if block.memory_dim else []
+        if block.attention_scale is not None:
+            return "the sublayers have a layer scale"
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
         for norm in filter(None, norms):
