@@ -22,6 +22,7 @@ class Patches(Embedding):
         size: side of a patch in pixels.
         dim: width of a vector.
         channels: number of image channels.
+        bias: whether the projection has a bias.
         class_token: whether to prepend a learned vector to the patches.
         extra_tokens: number of further learned vectors, after the class token: the distillation
             token (Touvron et al. 2021, section 4), or registers (Darcet et al. 2024).
@@ -45,6 +46,7 @@ class Patches(Embedding):
         size: Annotated[int, Field(ge=1)],
         dim: Annotated[int, Field(ge=1)],
         channels: Annotated[int, Field(ge=1)] = 3,
+        bias: bool = True,
         class_token: bool = True,
         extra_tokens: Annotated[int, Field(ge=0)] = 0,
         image_size: Annotated[int, Field(ge=1)] | None = None,
@@ -58,7 +60,7 @@ class Patches(Embedding):
         self.class_token = class_token
         self.extra_tokens = extra_tokens
         self.image_size = image_size
-        self.map = nn.Conv2d(channels, dim, size, stride=size)
+        self.map = nn.Conv2d(channels, dim, size, stride=size, bias=bias)
         self.whole = nn.Parameter(torch.empty(dim)) if class_token else None
         self.extra = nn.Parameter(torch.empty(extra_tokens, dim)) if extra_tokens else None
         self.reset_parameters()
