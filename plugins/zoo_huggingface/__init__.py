@@ -42,6 +42,7 @@ from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.clip import Clip
 from zoo_huggingface.vision.deit import DeiT
 from zoo_huggingface.vision.dinov2 import Dinov2
+from zoo_huggingface.vision.siglip import Siglip
 from zoo_huggingface.vision.vit import ViT
 
 
@@ -85,6 +86,7 @@ def zoo_importers() -> Sequence[Importer]:
         DeiT(),
         Dinov2(),
         Clip(),
+        Siglip(),
         Wav2Vec2(),
         Hubert(),
         Whisper(),

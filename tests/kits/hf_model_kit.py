@@ -204,6 +204,9 @@ def _tower_logits(ours, theirs):
     shape = (3, vision.num_channels, vision.image_size, vision.image_size)
     images = torch.randn(shape, generator=torch.Generator().manual_seed(2))
     tokens, mask = padded_batch(low=6, vocab=30)
+    if theirs.config.model_type == "siglip":  # attends to padding
+        logits = ours({"source": images, "target": tokens}).logits[:, 0]
+        return logits, theirs(pixel_values=images, input_ids=tokens).logits_per_image
     end = 30 if text.eos_token_id == 2 else text.eos_token_id  # 2: the highest token
     tokens[torch.arange(3), mask.sum(dim=1) - 1] = end
     logits = ours({"source": images, "target": tokens}).logits[:, 0]

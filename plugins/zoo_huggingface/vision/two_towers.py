@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from zoo import ZooError
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import ConfigField, config_error, get_mapping, get_path
 from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, OLDER_DEFAULTS, ignored_keys
@@ -16,7 +17,6 @@ from zoo_huggingface.templates import ACTIVATIONS
 TEXT, IMAGE = "text_config", "vision_config"
 _PARTS = {TEXT: "target", IMAGE: "source"}
 """Keys of the config, and the towers of the model."""
-_LENGTH = "model.source.encoder.position.length"
 
 
 class TwoTowerImporter(Architecture):
@@ -27,6 +27,8 @@ class TwoTowerImporter(Architecture):
 
     image_tokens: ClassVar[int] = 0
     """Number of learned vectors before the patches."""
+    pooled: ClassVar[bool] = False
+    """Whether images are pooled by attention, around the encoder."""
     dim_path = "model.target.embedding.dim"
     padding_path = "model.target.embedding.padding"
     unchecked_spec_paths = ("model.scale", "model.bias", "model.source.embedding.image_size")
@@ -62,46 +64,60 @@ class TwoTowerImporter(Architecture):
         if type(side) is not int or side < 1 or side % patch:
             raise config_error(key, side, f"it should be a multiple of the patch size {patch}")
         source["embedding"]["image_size"] = side
-        source["encoder"]["position"]["length"] = (side // patch) ** 2 + self.image_tokens
-        for tower in _PARTS.values():  # transformers projects one head too
-            attention = spec["model"][tower]["encoder"]["attention"]
-            if attention["heads"] == 1:
-                attention["project"] = "qkv"
+        encoders = [source["encoder"], spec["model"]["target"]["encoder"]]
+        if self.pooled:
+            encoders.append(source["encoder"]["encoder"])
+        images = encoders[2] if self.pooled else encoders[0]
+        images["position"]["length"] = (side // patch) ** 2 + self.image_tokens
+        for encoder in encoders:
+            if encoder["attention"]["heads"] == 1:  # transformers projects one head too
+                encoder["attention"]["project"] = "qkv"
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        patches = self.require(spec, _LENGTH) - self.image_tokens
+        path = f"model.source.encoder{'.encoder' * self.pooled}.position.length"
+        patches = self.require(spec, path) - self.image_tokens
         side = round(max(patches, 0) ** 0.5)
         if side**2 != patches:
-            raise config_error(
-                _LENGTH, patches + self.image_tokens, "it does not fit a square image", "spec"
+            raise ZooError(
+                f"{path} is {patches + self.image_tokens}; it should be {self.image_tokens} + n², "
+                "for a square image of n × n patches"
             )
         config[f"{IMAGE}.image_size"] = side * get_path(spec, "model.source.embedding.size")
 
 
-def tower_fields(part: str, *, activation: str, eps: float, size: int, heads: int) -> Any:
-    """Return the fields of the Transformer of a tower; the values are those of the defaults."""
+def tower_fields(
+    part: str, *, activation: str, eps: float, size: int, heads: int, pooled: bool = False
+) -> tuple[ConfigField, ...]:
+    """Return the fields of the Transformer of a tower, with their defaults.
+
+    Args:
+        part: the config of the tower.
+        activation: the feed-forward activation.
+        eps: that of the norms.
+        size: width of the states.
+        heads: number of heads.
+        pooled: whether attention pooling with the same parts is around the encoder.
+    """
     tower = f"model.{_PARTS[part]}"
-    encoder, common = f"{tower}.encoder", {"hidden": 4 * size, "layers": 12, "heads": heads}
+    outer = f"{tower}.encoder"
+    encoder = f"{outer}.encoder" if pooled else outer
+
+    def paths(name: str) -> str:
+        return f"{encoder}.{name} {outer}.{name}" if pooled else f"{encoder}.{name}"
+
     return (
         ConfigField(f"{part}.hidden_size", f"{tower}.embedding.dim", int, size),
-        ConfigField(
-            f"{part}.intermediate_size",
-            f"{encoder}.feed_forward.hidden",
-            int,
-            common["hidden"],
-        ),
-        ConfigField(f"{part}.num_hidden_layers", f"{encoder}.layers", int, common["layers"]),
-        ConfigField(
-            f"{part}.num_attention_heads", f"{encoder}.attention.heads", int, common["heads"]
-        ),
+        ConfigField(f"{part}.intermediate_size", paths("feed_forward.hidden"), int, 4 * size),
+        ConfigField(f"{part}.num_hidden_layers", f"{encoder}.layers", int, 12),
+        ConfigField(f"{part}.num_attention_heads", paths("attention.heads"), int, heads),
         ConfigField(
             f"{part}.hidden_act",
-            f"{encoder}.feed_forward.activation",
+            paths("feed_forward.activation"),
             str,
             activation,
             value_map=ACTIVATIONS,
         ),
-        ConfigField(f"{part}.layer_norm_eps", f"{encoder}.norm.eps", float, eps),
+        ConfigField(f"{part}.layer_norm_eps", paths("norm.eps"), float, eps),
         ConfigField(f"{part}.attention_dropout", f"{encoder}.attention.align.dropout", float, 0.0),
     )
 

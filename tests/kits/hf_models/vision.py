@@ -14,6 +14,7 @@ DINO = {key: value for key, value in SMALL.items() if key != "intermediate_size"
 TEXT = {key: value for key, value in SMALL.items() if key not in ("image_size", "patch_size")} | {
     "vocab_size": 31, "max_position_embeddings": 10, "eos_token_id": 3,
 }  # fmt: skip
+SIGLIP_TEXT = TEXT | {"max_position_embeddings": 7, "projection_size": 8}
 MODELS = {
     "vit": (hf.ViTForImageClassification, hf.ViTConfig(**SMALL, num_labels=3)),
     "deit": (hf.DeiTForImageClassification, hf.DeiTConfig(**SMALL, num_labels=3)),
@@ -25,6 +26,10 @@ MODELS = {
     "clip": (
         hf.CLIPModel,
         hf.CLIPConfig(text_config=TEXT, vision_config=SMALL, projection_dim=6),
+    ),
+    "siglip": (
+        hf.SiglipModel,
+        hf.SiglipConfig(text_config=SIGLIP_TEXT, vision_config=SMALL),
     ),
     "dinov2-features": (hf.Dinov2Model, hf.Dinov2Config(**DINO, use_swiglu_ffn=True)),
 }
@@ -58,6 +63,12 @@ VALUES = {
         "text_config": part_values(TEXT, TEXTS | {"eos_token_id": [2, 5, 99]}),
         "vision_config": part_values(SMALL, IMAGES),
         "projection_dim": [4],
+    },
+    "siglip": {
+        "text_config": part_values(
+            SIGLIP_TEXT, TEXTS | {"projection_size": [6], "max_position_embeddings": [9]}
+        ),
+        "vision_config": part_values(SMALL, IMAGES | {"vision_use_head": [False]}),
     },
 }
 """Other values of config keys, by importer, where `hf_switch_kit` has none that fit."""
