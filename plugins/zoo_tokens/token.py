@@ -60,7 +60,7 @@ class Token(Embedding):
             raise ZooError(f"padding ({padding}) must be below vocab ({vocab})")
         self.vocab = vocab
         self.dim = dim
-        self.padding = padding
+        self.padding, self.train_padding = padding, train_padding
         self.scaled = scaled
         self.std = std
         self.scale = dim**0.5 if scaled else 1.0
