@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import TemplateError, nodes
+from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from zoo.errors import ZooError, truncate
@@ -136,7 +137,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.filters = {name: self.filters[name] for name in _FILTERS if name in self.filters}
         self.filters |= {"tojson": self._to_json, "replace": self._replace, "string": self._to_text}
         self.filters |= {"join": self._join_with, _JOIN: self.join, _LOOP: self._loop}
-        self.concat = self.join
+        self.concat = self.join  # type: ignore[method-assign]
         self.finalize = self._finalize
         self.globals = {
             "namespace": self.globals["namespace"],
@@ -247,7 +248,7 @@ class _Bounds(NodeTransformer):
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = _filter(node.iter, _LOOP)
+        node.iter = _filter(cast("nodes.Expr", node.iter), _LOOP)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:

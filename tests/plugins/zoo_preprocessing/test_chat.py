@@ -69,7 +69,7 @@ def test_the_loss_is_that_of_the_answers(tmp_path, monkeypatch):
         "model": {
             "type": "language-model",
             "embedding": {"type": "token", "vocab": 9, "dim": 4},
-            "decoder": {"type": "gru", "hidden": 4},
+            "decoder": {"type": "plain-rnn", "cell": "lstm", "hidden": 4, "init": "zeros"},
             "bos": None,
             "eos": 8,
         },
@@ -79,9 +79,10 @@ def test_the_loss_is_that_of_the_answers(tmp_path, monkeypatch):
         },
         "train": {"data": data, "optimiser": {"type": "adamw"}, "batch": {"items": 1}, "steps": 1},
     }
-    (batch,) = zoo.batches(spec).epoch(0)
+    model = zoo.compose(spec)
+    (batch,) = zoo.batches(spec, model).epoch(0)
     tensors = batch.batches[0]
     assert tensors["target"].tolist() == [[1, 2, 3, 1, 6, 7, 8]]
     assert tensors["mask"].tolist() == [[False] * 4 + [True] * 3]
-    outputs = zoo.compose(spec)(tensors)
+    outputs = model(tensors)
     assert outputs.mask.tolist() == [[False] * 3 + [True] * 3]
