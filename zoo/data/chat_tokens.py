@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zoo.data.chat_template import ChatTemplate
@@ -40,13 +41,14 @@ def encode_chat(
             the messages is not the start of the text of all of them.
     """
     _forbid_special_tokens(tokenizer, messages)
-    special = {name: _token(tokenizer, ids) for name, ids in _special(field).items()}
-    text = template.render(messages, add_generation_prompt=open_answer, **special)
+    bos, eos = (_token(tokenizer, ids) for ids in (field.prefix, field.suffix))
+    render = partial(template.render, bos_token=bos, eos_token=eos)
+    text = render(messages, add_generation_prompt=open_answer)
     spans = []
     for number, message in enumerate(() if open_answer else messages):
         if message.get("role") == ASSISTANT:
-            before = template.render(messages[:number], add_generation_prompt=True, **special)
-            after = template.render(messages[: number + 1], **special)
+            before = render(messages[:number], add_generation_prompt=True)
+            after = render(messages[: number + 1])
             if not (text.startswith(after) and after.startswith(before)):
                 raise DataError(
                     f"the chat template changes earlier turns, so answer {number + 1} cannot be "
@@ -68,10 +70,6 @@ def _with_special_tokens(
     start = prefix if has_prefix else 0
     kept = inside[start : start + len(plain)]
     return plain, [False] * prefix + kept + [bool(kept) and kept[-1]] * suffix
-
-
-def _special(field: TensorSchema) -> dict[str, tuple[int, ...]]:
-    return {"bos_token": field.prefix, "eos_token": field.suffix}
 
 
 def _token(tokenizer: Tokenizer, ids: tuple[int, ...]) -> str:
