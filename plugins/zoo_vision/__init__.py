@@ -17,5 +17,5 @@ from zoo_vision.torchvision import Torchvision
 
 @hookimpl
 def zoo_components() -> Sequence[type[Backbone] | type[Embedding] | type[Encoder] | type[Model]]:
-    images = [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity]
-    return [*images, Classifier, Regressor]
+    models = [Classifier, Regressor]
+    return [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity, *models]
