@@ -77,8 +77,8 @@ class EncoderDecoder(Architecture):
         "model.decoder.embed_tokens.weight",
     )
     generates = True
-    start_keys = ("decoder_start_token_id",)
-    used_keys = ("eos_token_id",)
+    start_keys: ClassVar[tuple[str, ...]] = ("decoder_start_token_id",)
+    used_keys: ClassVar[tuple[str, ...]] = ("eos_token_id",)
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "it affects training only": "activation_dropout decoder_layerdrop encoder_layerdrop",
