@@ -41,6 +41,7 @@ _ADDED_KEYS = (
     "tokenizer_padding",
     "has_tokenizer",
     "pooler",
+    "logits_bias",
 )
 """Keys that `extend_config` adds to a config."""
 _DROPPED_KEYS = (
