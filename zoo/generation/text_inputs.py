@@ -95,6 +95,9 @@ def encode_prompt(model: Model, prompt: str | Sequence[int], batch: int) -> dict
                 f"model '{model.name}' has no tokenizer for targets; pass the prompt as token IDs "
                 "(command line: --ids)"
             )
+        unknown = tokenizer.unknown([prompt])
+        if unknown:
+            raise ZooError(f"the tokenizer does not know '{unknown[0]}' of the prompt")
         ids = tokenizer.encode_prompt(prompt)
     else:
         ids = _to_ids(prompt, "prompt")
