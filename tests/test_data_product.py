@@ -17,7 +17,13 @@ from zoo.spec.training import Batching
 from zoo.testing.tiny import PLUGIN
 
 MODELS = {name: part for name, part in model_parts().items() if ", hard" not in name}
-PREPROCESSORS = [e.cls for e in REGISTRY.components("preprocessor") if e.plugin != PLUGIN]
+JOINT = ("text-pair", "words")
+"""They make one array of several texts, whose length is not that of other keys."""
+PREPROCESSORS = [
+    entry.cls
+    for entry in REGISTRY.components("preprocessor")
+    if entry.plugin != PLUGIN and entry.name not in JOINT
+]
 OBJECTIVES = {
     "ctc-recogniser": {"type": "ctc", "impossible": "zero"},
     "ctc-attention": {"type": "joint-ctc", "attention": "cross-entropy", "impossible": "zero"},
@@ -27,6 +33,8 @@ OBJECTIVES = {
 
 
 def _objective(name):
+    if name == "regressor" or "scores" in name:
+        return "mean-squared-error"
     multi = "binary-cross-entropy" if "multi_label" in name else "cross-entropy"
     negative = "negative-sampling" if name in ("cbow", "skip-gram") else multi
     return OBJECTIVES.get(name, negative)

@@ -67,5 +67,6 @@ if TYPE_CHECKING:
     )
     from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
     from zoo.training.run import train as train
+    from zoo.training.start import start_from as start_from
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

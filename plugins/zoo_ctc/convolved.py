@@ -66,7 +66,7 @@ class Convolved(Embedding):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        states = self.inner(inputs).transpose(1, 2)  # [B, D, S]
+        states: Tensor = self.inner(inputs).transpose(1, 2)  # [B, D, S]
         mask = self.inner.mask(inputs)
         for convolution, stride in zip(self.convolutions, self.strides, strict=True):
             mask = mask[:, ::stride]

@@ -1,5 +1,6 @@
 """Fields of examples from the columns of a table."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,14 +14,17 @@ from typing_extensions import TypedDict
 from zoo import DataError, ZooError
 from zoo.plugin import Example, Field, TensorSchema, read_audio, read_image, suggest, truncate
 
-ColumnContent = Literal["text", "texts", "label", "labels", "number", "numbers", "image", "audio"]
+ColumnContent = Literal[
+    "text", "texts", "label", "labels", "number", "numbers", "messages", "image", "audio"
+]
 
 
 class Column(TypedDict):
     """A column and the type of its values; by default text.
 
-    Several ``columns`` are a list of texts, such as the two texts of a pair. ``image`` and
-    ``audio`` are paths of files, relative to the folder of the table.
+    Several ``columns`` are a list of texts, such as the two texts of a pair; with the content
+    ``messages`` they are the turns of a user and an assistant. ``image`` and ``audio`` are paths of
+    files, relative to the folder of the table.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
@@ -44,8 +48,10 @@ def check_columns(columns: Columns) -> None:
     for name, column in columns.items():
         if ("column" in column) == ("columns" in column):
             raise ZooError(f"field '{name}' needs either 'column' or 'columns'")
-        if "columns" in column and column.get("content", "texts") != "texts":
-            raise ZooError(f"field '{name}' has several columns, so its content is texts")
+        if "columns" in column and column.get("content", "texts") not in ("texts", "messages"):
+            raise ZooError(
+                f"field '{name}' has several columns, so its content is texts or messages"
+            )
 
 
 def column_names(columns: Columns) -> list[str]:
@@ -60,7 +66,7 @@ def declare_fields(columns: Columns) -> dict[str, Field]:
 
 
 def _content(column: Column) -> Any:
-    return "texts" if "columns" in column else column.get("content", "text")
+    return column.get("content", "texts" if "columns" in column else "text")
 
 
 def lookup(row: Mapping[str, Any], column: str, origin: str) -> Any:
@@ -91,14 +97,20 @@ def make_example(
     """
     example = {}
     for name, column in columns.items():
+        content = _content(column)
         if "columns" in column:
-            example[name] = [
+            texts = [
                 _read(row, each, "text", origin, folder, readers) for each in column["columns"]
             ]
+            example[name] = _to_messages(texts) if content == "messages" else texts
         else:
-            content = _content(column)
             example[name] = _read(row, column["column"], content, origin, folder, readers)
     return example
+
+
+def _to_messages(texts: list[str]) -> list[dict[str, str]]:
+    roles = itertools.cycle(("user", "assistant"))
+    return [{"role": role, "content": text} for role, text in zip(roles, texts, strict=False)]
 
 
 def _read(
@@ -125,6 +137,7 @@ _EXPECTED = {
     "labels": "a list of texts or integers",
     "number": "a finite number",
     "numbers": "finite numbers",
+    "messages": "a list of messages, objects with 'role' and 'content'",
     "image": "the path of an image",
     "audio": "the path of an audio file",
 }
@@ -149,6 +162,17 @@ def read_number(value: Any, folder: Path) -> Any:
     return np.float32(number)
 
 
+def read_messages(value: Any, folder: Path) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not value:
+        raise ValueError
+    for message in value:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise ValueError
+        if not isinstance(message.get("content"), str):
+            raise ValueError
+    return value
+
+
 def read_list(item: Callable[[Any, Path], Any]) -> Callable[[Any, Path], list[Any]]:
     """Return the reader of a list of values."""
 
@@ -165,6 +189,7 @@ READERS: Readers = {
     "texts": read_list(read_text),
     "label": read_label,
     "labels": read_list(read_label),
+    "messages": read_messages,
     "number": read_number,
     "numbers": lambda value, folder: np.array(read_list(read_number)(value, folder)),
     "image": lambda value, folder: read_image(folder / read_text(value, folder)),

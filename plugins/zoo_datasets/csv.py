@@ -35,7 +35,8 @@ class Csv(Dataset):
         fields: for each field a ``column`` and its ``content``: text (default), label, labels
             (separated by spaces), number, numbers (separated by spaces), image or audio (the path
             of a file, relative to the folder of ``file``). ``columns`` instead of ``column`` names
-            the columns of a list of texts, such as the texts of a pair.
+            the columns of a list of texts, such as the texts of a pair, or with the content
+            messages the turns of a user and an assistant.
         delimiter: between the values; default: a tab if the file ends in ``.tsv``, else a comma.
         header: whether the first row has the names of the columns; otherwise they are 0, 1, ….
         quoting: whether values may be in double quotes.
@@ -58,9 +59,9 @@ class Csv(Dataset):
     ) -> None:
         check_columns(fields)
         for name, column in fields.items():
-            if column.get("content") == "texts" and "columns" not in column:
+            if column.get("content") in ("texts", "messages") and "columns" not in column:
                 raise ZooError(
-                    f"'{name}' is a list of texts, which a column of a CSV file does not have; "
+                    f"'{name}' is a list, which a column of a CSV file does not have; "
                     "name their 'columns'"
                 )
         self.file = file

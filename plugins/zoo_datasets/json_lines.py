@@ -28,8 +28,9 @@ class JsonLines(Dataset):
         fields: for each field a ``column``, the key in the objects (``a.b`` for the key b of the
             object under a), and its ``content``: text (default), texts (a list), label, labels,
             number, numbers (a list), image or audio (the path of a file, relative to the folder of
-            ``file``). ``columns`` instead of ``column`` names the keys of a list of texts, such as
-            the texts of a pair.
+            ``file``), or messages (a list of objects with ``role`` and ``content``). ``columns``
+            instead of ``column`` names the keys of a list of texts, such as the texts of a pair, or
+            with the content messages the turns of a user and an assistant.
 
     Fields:
         those of ``fields``.

@@ -41,6 +41,7 @@ _ADDED_KEYS = (
     "tokenizer_padding",
     "has_tokenizer",
     "pooler",
+    "logits_bias",
 )
 """Keys that `extend_config` adds to a config."""
 _DROPPED_KEYS = (
@@ -253,7 +254,14 @@ class Architecture(Importer):
             pad=get_path(spec, self.padding_path) if has_source else None,
             eos=eos if isinstance(eos, list) else [eos],
             prompt=prompt if has_source else None,
+            vocab=self._vocab_size(spec),
         )
+
+    @staticmethod
+    def _vocab_size(spec: Mapping[str, Any]) -> int:
+        """Return the size of the vocabulary that a model generates."""
+        names = ("target", "source", "embedding")
+        return int(next(filter(None, (get_path(spec, f"model.{name}.vocab") for name in names))))
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""

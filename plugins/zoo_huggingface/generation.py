@@ -17,7 +17,7 @@ from zoo_huggingface.generation_keys import (
     generation_error,
     get_generation_value,
 )
-from zoo_huggingface.token_filters import token_filters
+from zoo_huggingface.token_filters import TokenIds, token_filters
 
 _SAMPLING = {
     # key: (value that has no effect, default of transformers, sampler, its parameter)
@@ -69,7 +69,7 @@ def read_generation_config(folder: Path, config: Mapping[str, Any]) -> dict[str,
 
 
 def generation_spec(
-    generation: Generation, *, pad: int | None, eos: list[int], prompt: int | None
+    generation: Generation, *, pad: int | None, eos: list[int], prompt: int | None, vocab: int
 ) -> dict[str, Any]:
     """Return the sections `sampler` and `filters`; raise ZooError if the zoo has no counterpart.
 
@@ -78,6 +78,7 @@ def generation_spec(
         pad: the padding token, which the zoo never generates.
         eos: the end tokens.
         prompt: the number of tokens before the first generated one; None if it varies.
+        vocab: the size of the vocabulary.
     """
     for key, value in generation.items():
         if key not in GENERATION_KEYS and value is not None:
@@ -93,7 +94,8 @@ def generation_spec(
         )
     for note in _notes(generation):
         warnings.warn(f"{GENERATION_FILE}: {note}", ZooWarning, stacklevel=2)
-    filters = [*_filters(generation), *token_filters(generation, pad=pad, eos=eos, prompt=prompt)]
+    tokens = TokenIds(generation, pad, vocab)
+    filters = [*_filters(generation), *token_filters(tokens, eos=eos, prompt=prompt)]
     return {"sampler": _sampler(generation), **({"filters": filters} if filters else {})}
 
 

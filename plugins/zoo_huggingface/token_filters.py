@@ -3,36 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from zoo_huggingface.generation_keys import generation_error, get_generation_value
 
-Generation = Mapping[str, Any]
+
+@dataclass(frozen=True)
+class TokenIds:
+    """The token IDs in a generation config.
+
+    Args:
+        generation: the generation config.
+        pad: the padding token, which the zoo never generates.
+        vocab: the size of the vocabulary; transformers ignores suppressed tokens from there on.
+    """
+
+    generation: Mapping[str, Any]
+    pad: int | None
+    vocab: int
+
+    def suppressed(self, key: str) -> list[int]:
+        """Return the tokens under a key that the model could generate."""
+        tokens = self.generation.get(key) or []
+        if not isinstance(tokens, list):
+            raise generation_error(key, tokens, "it should be a list of token IDs")
+        return [token for token in tokens if self._is_generated(key, token)]
+
+    def bad_words(self) -> list[int]:
+        """Return the tokens of words of one token."""
+        key = "bad_words_ids"
+        words = self.generation.get(key) or []
+        valid = isinstance(words, list) and all(isinstance(w, list) and len(w) == 1 for w in words)
+        if not valid:
+            raise generation_error(key, words, "only words of one token are supported")
+        return [token for (token,) in words if self._is_generated(key, token)]
+
+    def first(self) -> int | None:
+        """Return the token that is forced as first."""
+        key = "forced_bos_token_id"
+        token = get_generation_value(self.generation, key, int, None)
+        return None if token is None else _validate(key, token)
+
+    def _is_generated(self, key: str, token: Any) -> bool:
+        return _validate(key, token) != self.pad and token < self.vocab
 
 
 def token_filters(
-    generation: Generation, *, pad: int | None, eos: list[int], prompt: int | None
+    tokens: TokenIds, *, eos: list[int], prompt: int | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the filters, in the order of transformers; see `generation_spec`."""
-    banned = _bad_words(generation, pad)
+    banned = tokens.bad_words()
     if banned:
         yield _suppressed(banned)
-    min_length = _min_length(generation, prompt)
+    min_length = _min_length(tokens.generation, prompt)
     if min_length > 1:
         yield _suppressed(eos, stop=min_length)
-    first = get_generation_value(generation, "forced_bos_token_id", int, None)
+    first = tokens.first()
     if first is not None:
-        yield {"type": "forced-tokens", "tokens": [_token("forced_bos_token_id", first)]}
-    suppressed = _tokens(generation, "suppress_tokens", pad)
+        yield {"type": "forced-tokens", "tokens": [first]}
+    suppressed = tokens.suppressed("suppress_tokens")
     if suppressed:
         yield _suppressed(suppressed, **({"start": prompt} if prompt and prompt > 1 else {}))
-    begin = _tokens(generation, "begin_suppress_tokens", pad)
+    begin = tokens.suppressed("begin_suppress_tokens")
     if begin:
         if prompt is None:
             raise generation_error(
-                "begin_suppress_tokens",
-                generation["begin_suppress_tokens"],
-                "it is supported only for models with a source",
+                "begin_suppress_tokens", begin, "it is supported only for models with a source"
             )
         start = prompt + (first is not None)
         yield _suppressed(begin, start=start, stop=start + 1)
@@ -42,7 +79,7 @@ def _suppressed(tokens: list[int], **span: int) -> dict[str, Any]:
     return {"type": "suppressed-tokens", "tokens": tokens, **span}
 
 
-def _min_length(generation: Generation, prompt: int | None) -> int:
+def _min_length(generation: Mapping[str, Any], prompt: int | None) -> int:
     """Return the number of tokens, with the prompt, before which no end token is generated."""
     length = int(get_generation_value(generation, "min_length", int, 0))
     new = get_generation_value(generation, "min_new_tokens", int, 0)
@@ -55,22 +92,7 @@ def _min_length(generation: Generation, prompt: int | None) -> int:
     return int(prompt + new)
 
 
-def _bad_words(generation: Generation, pad: int | None) -> list[int]:
-    """Return the tokens of words of one token; the zoo never generates the padding."""
-    words = generation.get("bad_words_ids") or []
-    if not isinstance(words, list) or not all(isinstance(w, list) and len(w) == 1 for w in words):
-        raise generation_error("bad_words_ids", words, "only words of one token are supported")
-    return [token for (token,) in words if _token("bad_words_ids", token) != pad]
-
-
-def _tokens(generation: Generation, key: str, pad: int | None) -> list[int]:
-    tokens = generation.get(key) or []
-    if not isinstance(tokens, list):
-        raise generation_error(key, tokens, "it should be a list of token IDs")
-    return [token for token in tokens if _token(key, token) != pad]
-
-
-def _token(key: str, token: Any) -> int:
+def _validate(key: str, token: Any) -> int:
     if type(token) is not int or token < 0:
         raise generation_error(key, token, "it should be a token ID")
     return token

@@ -11,6 +11,9 @@ from zoo import ZooError
 from zoo.plugin import Metric
 from zoo_metrics.validation import zip_pairs
 
+_MISSING = -1
+"""The class of a position without prediction."""
+
 
 class Matthews(Metric):
     r"""Matthews correlation coefficient of two or more classes.
@@ -18,13 +21,14 @@ class Matthews(Metric):
     .. math::
         \frac{c s - \sum_k p_k t_k}{\sqrt{(s^2 - \sum_k p_k^2) (s^2 - \sum_k t_k^2)}}
 
-    c of s items are predicted correctly; class k is predicted p_k times and expected t_k times. 0
-    if all predictions or all references are the same class.
+    c of s classes are predicted correctly; class k is predicted p_k times and expected t_k times. 0
+    if all predictions or all references are the same class. Positions after the end of a prediction
+    are incorrect; those after the end of the reference are ignored.
 
     Paper: Gorodkin 2004, equation 8, a generalisation of Matthews 1975.
 
     Shapes:
-        N lists of one label ID, N lists of one label ID -> {matthews: from -1 to 1}.
+        N lists of class IDs, N lists of class IDs -> {matthews: from -1 to 1}.
     """
 
     name: ClassVar[str] = "matthews"
@@ -32,7 +36,7 @@ class Matthews(Metric):
         "Gorodkin 2004, Comparing two K-category assignments by a K-category correlation "
         "coefficient"
     )
-    consumes: ClassVar[Literal["labels"]] = "labels"
+    consumes: ClassVar[Literal["tokens"]] = "tokens"
 
     def __init__(self) -> None:
         self.correct = 0
@@ -43,14 +47,11 @@ class Matthews(Metric):
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
     ) -> None:
         for predicted, expected in zip_pairs(self.name, predictions, references):
-            if len(predicted) != 1 or len(expected) != 1:
-                raise ZooError(
-                    f"matthews: an item has {len(predicted)} predicted and {len(expected)} "
-                    "expected labels, but must have one; for label sets use micro-f1 or macro-f1"
-                )
-            self.correct += predicted[0] == expected[0]
-            self.predicted[predicted[0]] += 1
-            self.expected[expected[0]] += 1
+            missing = [_MISSING] * (len(expected) - len(predicted))
+            found = [*predicted[: len(expected)], *missing]
+            self.correct += sum(a == b for a, b in zip(found, expected, strict=True))
+            self.predicted.update(found)
+            self.expected.update(expected)
 
     def merge(self, other: Self) -> None:
         self.correct += other.correct
@@ -70,7 +71,7 @@ class Matthews(Metric):
         return {self.name: (self.correct * total - agreement) / norm if norm else 0.0}
 
     def signature(self) -> str:
-        return "matthews|unit:item|version:1"
+        return "matthews|unit:token|version:1"
 
     def reference(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]

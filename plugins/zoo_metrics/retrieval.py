@@ -1,5 +1,6 @@
 """Retrieval among all second texts of the data."""
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
@@ -10,6 +11,7 @@ from pydantic import Field
 from zoo import ZooError
 from zoo.plugin import Metric
 from zoo_metrics.validation import zip_pairs
+from zoo_metrics.value_metric import Numbers
 
 _CHUNK = 1024
 
@@ -78,7 +80,7 @@ class Retrieval(Metric):
     ) -> dict[str, float]:
         def cosine(a: Sequence[float], b: Sequence[float]) -> float:
             dot = sum(x * y for x, y in zip(a, b, strict=True))
-            return dot / (sum(x * x for x in a) * sum(y * y for y in b)) ** 0.5
+            return dot / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
 
         ranks = []
         for query, own in zip(predictions, references, strict=True):
@@ -97,5 +99,6 @@ class Retrieval(Metric):
         return vectors(), vectors()
 
 
-def _normalise(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+def _normalise(rows: Numbers) -> Numbers:
+    unit: Numbers = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return unit

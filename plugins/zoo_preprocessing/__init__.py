@@ -1,9 +1,10 @@
-"""Preprocessors: text, labels, images and audio."""
+"""Preprocessors: text, conversations, labels, images and audio."""
 
 from collections.abc import Sequence
 
 from zoo.plugin import Preprocessor, hookimpl
 from zoo_preprocessing.audio import Audio
+from zoo_preprocessing.chat import Chat
 from zoo_preprocessing.image import Image
 from zoo_preprocessing.label import Label
 from zoo_preprocessing.labels import Labels
@@ -17,4 +18,16 @@ from zoo_preprocessing.words import Words
 
 @hookimpl
 def zoo_components() -> Sequence[type[Preprocessor]]:
-    return [Text, TextPair, Words, TextList, MaskedText, SplitText, Label, Labels, Image, Audio]
+    return [
+        Text,
+        TextPair,
+        Words,
+        TextList,
+        MaskedText,
+        SplitText,
+        Label,
+        Labels,
+        Chat,
+        Image,
+        Audio,
+    ]

@@ -63,7 +63,8 @@ class Audio(Preprocessor):
 
     def outputs(self, key: str) -> Mapping[str, TensorSchema]:
         dims = self.schema.dims
-        if self.schema.dtype not in ("float", "number") or (dims and len(dims) != 2):
+        any_length = dims is None or (len(dims) == 2 and isinstance(dims[1], str))
+        if self.schema.dtype not in ("float", "number") or not any_length:
             raise ZooError(
                 "preprocessor 'audio' makes waveforms, float [B, L], but the model takes "
                 f"{self.schema.dtype} {self.schema.format()}"

@@ -42,6 +42,7 @@ class ForcedTokens(Filter):
         if start < 1:
             raise ZooError(f"start is {start}; it must be at least 1")
         self.tokens = validate_tokens(tokens)
+        self.min_vocab = max(tokens) + 1
         self.start = start
 
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:

@@ -50,6 +50,7 @@ class SuppressedTokens(Filter):
                 f"start is {start} and stop is {stop}; start must be at least 1, and stop above it"
             )
         self.tokens = validate_tokens(tokens)
+        self.min_vocab = max(tokens) + 1
         self.start, self.stop = start, stop
 
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:

@@ -165,7 +165,8 @@ class Classifier(Model):
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
         device = generator.device if generator else source.device
-        high, shape = (2, (batch, self.classes)) if self.multi_label else (self.classes, (batch,))
+        shape = (batch, self.classes) if self.multi_label else (batch,)
+        high = 2 if self.multi_label else self.classes
         target = torch.randint(0, high, shape, generator=generator, device=device)
         dtype = self.out.weight.dtype if self.multi_label else None
         return {"source": source, "target": target.to(source.device, dtype)}

@@ -91,6 +91,8 @@ def test_a_prompt_is_a_text_or_token_ids(tokenizer, tmp_path):
     for options in (["the cat", "--prompt", "on a"], ["4 5", "--prompt", "7 8", "--ids"]):
         result = CliRunner().invoke(app, ["generate", path, *options, "--max-length", "5"])
         assert result.output.split() == prompted[0][0].text.split()
+    with pytest.raises(zoo.ZooError, match="the tokenizer does not know 'auf' of the prompt"):
+        zoo.generate(model, ["the cat"], prompt="auf a")
     model.tokenizer = None
     with pytest.raises(zoo.ZooError, match=r"no tokenizer for targets.*--ids"):
         zoo.generate(model, [[4]], prompt="on")

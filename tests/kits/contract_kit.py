@@ -57,6 +57,9 @@ def model_parts() -> dict[str, dict[str, Any]]:
     return parts
 
 
+SIDES = ("source", "target")
+
+
 def predict(model: Model, consumes: str) -> tuple[list[Any], list[Any]]:
     """Return predictions and references of the model's example, in the form a metric consumes."""
     batch = example_batch(model)
@@ -70,7 +73,16 @@ def predict(model: Model, consumes: str) -> tuple[list[Any], list[Any]]:
         if consumes == "tokens":
             return tokens, references
         return [_words(row) for row in tokens], [[_words(row)] for row in references]
+    if consumes == "vectors":
+        first, second = (outputs.extras[f"{side}_vectors"].tolist() for side in SIDES)
+        return first, second
     rows, targets = outputs.logits[outputs.mask], outputs.targets[outputs.mask]
+    if consumes == "values":
+        return rows.tolist(), targets.tolist()
+    if consumes == "entities":
+        labels = rows.argmax(dim=-1).tolist(), targets.tolist()
+        predicted, expected = ([[(f"x{label}", 0, 1)] for label in each] for each in labels)
+        return predicted, expected
     if consumes == "logprobs":
         logprobs = rows.log_softmax(dim=-1).gather(-1, targets[:, None])
         return logprobs.tolist(), targets[:, None].tolist()

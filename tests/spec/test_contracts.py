@@ -95,6 +95,14 @@ def test_filters_are_rejected_with_a_frame_sampler():
         zoo.check("nano-ocr", overrides=["filters=[{type: no-repeat-ngram, n: 2}]"])
 
 
+def test_filters_with_tokens_outside_of_the_vocabulary_are_rejected():
+    message = r"filters\[0\].*'forced-tokens' has token 9000000, out of range for a vocabulary of"
+    with pytest.raises(zoo.SpecError, match=message):
+        zoo.check(
+            "transformer-tiny", overrides=["filters=[{type: forced-tokens, tokens: [4, 9000000]}]"]
+        )
+
+
 class Undeclared(Seq2Seq):
     name = "undeclared"
 

@@ -30,10 +30,10 @@ def parse_conversation(text: str, number: int) -> list[Mapping[str, Any]]:
 
 def converse(model: Model, options: Mapping[str, Any]) -> None:
     """Answer the messages of standard input, one per line, until its end, Ctrl-C or ``/exit``."""
-    from zoo.generation.chat import get_chat_template
+    from zoo.generation.chat import require_chat
     from zoo.generation.pipeline import stream
 
-    get_chat_template(model)
+    require_chat(model)
     messages: list[Mapping[str, Any]] = []
     if sys.stdin.isatty():
         print(f"Type a message; {EXIT} or Ctrl-D ends the conversation.", file=sys.stderr)

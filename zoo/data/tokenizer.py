@@ -8,13 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zoo.data.chat_template import CHAT
 from zoo.data.special_tokens import check_special_tokens, remove_special_tokens
 from zoo.data.tokenizer_growth import Growth
 from zoo.errors import MissingExtra, ZooError, truncate
 from zoo.interfaces import Model, TensorSchema
+
+if TYPE_CHECKING:
+    from zoo.data.chat_template import ChatTemplate
 
 MAX_BYTES = 50_000_000
 
@@ -39,6 +42,7 @@ class Tokenizer:
             self.backend.no_truncation()
             self.backend.encode_special_tokens = literal
         self._growth = Growth(self.backend, label)
+        self._chat_template: ChatTemplate | None = None
 
     @property
     def vocab_size(self) -> int:
@@ -101,6 +105,40 @@ class Tokenizer:
             if word is not None and starts[word] is None:
                 starts[word] = position
         return list(encoding.ids), starts
+
+    def encode_spans(
+        self, text: str, spans: Sequence[tuple[int, int]]
+    ) -> tuple[list[int], list[bool]]:
+        """Return the token IDs of a text without the tokens that the post-processor adds, and
+        whether each token has characters of one of the spans."""
+        self._growth.check_texts(self.backend, [text])
+        with _report_errors("the tokenizer cannot encode the text"):
+            encoding = self.backend.encode(text, add_special_tokens=False)
+        inside = [any(x < b and a < y for a, b in spans) for x, y in encoding.offsets]
+        return list(encoding.ids), inside
+
+    def encode_chat(
+        self,
+        template: str,
+        messages: Sequence[Mapping[str, Any]],
+        field: TensorSchema,
+        *,
+        open_answer: bool = False,
+    ) -> tuple[list[int], list[bool]]:
+        """Return the token IDs of messages, and whether each token is part of an answer; see
+        `zoo.data.chat_tokens.encode_chat`."""
+        from zoo.data.chat_template import ChatTemplate
+        from zoo.data.chat_tokens import encode_chat
+
+        special = {"bos_token": field.prefix, "eos_token": field.suffix}
+        tokens = {
+            name: (self.backend.id_to_token(ids[0]) or "") if ids else ""
+            for name, ids in special.items()
+        }
+        known = self._chat_template
+        if known is None or (known.template, known.tokens) != (template, tokens):
+            known = self._chat_template = ChatTemplate(template, tokens)
+        return encode_chat(self, known, messages, field, open_answer=open_answer)
 
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct parts of texts that are encoded as the unknown token.

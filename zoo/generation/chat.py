@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zoo.data.chat_template import CHAT, ChatTemplate
+from zoo.data.preprocessing import build_preprocessors
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import InputError, ZooError, truncate
 from zoo.interfaces import Model
@@ -14,6 +15,13 @@ from zoo.interfaces import Model
 def is_conversation(value: Any) -> bool:
     """Return whether an input is a list of messages."""
     return isinstance(value, Sequence) and len(value) > 0 and isinstance(value[0], Mapping)
+
+
+def require_chat(model: Model) -> None:
+    """Raise ZooError if a model takes no messages: without chat template or such a preprocessor."""
+    preprocessors = build_preprocessors(model).values()
+    if not any(preprocessor.content == "messages" for preprocessor in preprocessors):
+        get_chat_template(model)
 
 
 def get_chat_template(model: Model) -> ChatTemplate:

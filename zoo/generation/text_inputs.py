@@ -27,7 +27,7 @@ def encode_batch(
     """Return a batch of token IDs [B, S], padded on the right, or of images or audio."""
     preprocessors = build_preprocessors(model, registry=registry)
     preprocessor = preprocessors.get("source" if model.generation_input == "source" else "target")
-    if preprocessor is not None and preprocessor.content != "text":
+    if preprocessor is not None and preprocessor.content not in ("text", "messages"):
         examples = [{"source": value} for value in to_list(inputs)]
         return encode_inputs(model, {"source": preprocessor}, examples)
     if isinstance(inputs, str) or not all(isinstance(row, Iterable) for row in inputs):
@@ -44,13 +44,16 @@ def encode_batch(
             f"'{embedding.name}') and has no preprocessor for '{side}'; add it to the section "
             "'preprocessing' of the spec, or call model.generate with a batch of tensors"
         )
-    if is_conversation(inputs[0]):
+    takes_messages = preprocessor is not None and preprocessor.content == "messages"
+    if is_conversation(inputs[0]) and not takes_messages:
         return _pad_rows(model, encode_conversations(model, inputs), embedding.padding)
-    if isinstance(inputs[0], str) and preprocessor is not None:
-        encoded = preprocessor.encode_many(inputs)
+    if preprocessor is not None and (isinstance(inputs[0], str) or is_conversation(inputs[0])):
         if model.generation_input == "source":
             field = (model.batch_schema() or {})["source"]
+            encoded = preprocessor.encode_many(inputs)
             encoded = [add_special_tokens(row, field) if row.size else row for row in encoded]
+        else:
+            encoded = preprocessor.encode_prompts(inputs)
         rows = [row.tolist() for row in encoded]
     elif isinstance(inputs[0], str):
         tokenizer = get_tokenizer(model, side)
@@ -92,6 +95,9 @@ def encode_prompt(model: Model, prompt: str | Sequence[int], batch: int) -> dict
                 f"model '{model.name}' has no tokenizer for targets; pass the prompt as token IDs "
                 "(command line: --ids)"
             )
+        unknown = tokenizer.unknown([prompt])
+        if unknown:
+            raise ZooError(f"the tokenizer does not know '{unknown[0]}' of the prompt")
         ids = tokenizer.encode_prompt(prompt)
     else:
         ids = _to_ids(prompt, "prompt")

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from zoo.interfaces.batch_schema import TensorSchema
 from zoo.interfaces.component import Component
 
-Content = Literal["text", "texts", "label", "labels", "image", "audio", "array"]
+Content = Literal["text", "texts", "label", "labels", "messages", "image", "audio", "array"]
 """The type of a field's values:
 
 - ``text``: a string; ``texts``: a list of strings;
 - ``label``: a string or an integer; ``labels``: a list of them;
+- ``messages``: a list of mappings with ``role`` and ``content``, a conversation;
 - ``image``: an array of uint8 [H, W, C] with 1 or 3 channels;
 - ``audio``: an `Audio`;
 - ``array``: a numeric array as the model takes it, which needs no preprocessor.

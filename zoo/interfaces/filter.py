@@ -25,6 +25,8 @@ class Filter(Component, ABC):
     """
 
     kind: ClassVar[str] = "filter"
+    min_vocab: int = 0
+    """The smallest vocabulary that has all token IDs in its parameters."""
 
     @abstractmethod
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:

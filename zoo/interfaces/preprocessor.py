@@ -77,6 +77,11 @@ class Preprocessor(Component, ABC):
         """
         return [self.encode(value) for value in values]
 
+    def encode_prompts(self, values: Sequence[Any]) -> Arrays:
+        """Return the token IDs that generation continues; by default those of the values. A
+        conversation ends where an answer begins."""
+        return self.encode_many(values)
+
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Return the arrays of a training example, by key of the batch: random augmentation, or
         random masking. Default: the array, unchanged."""

@@ -48,10 +48,22 @@ def contract_problems(
             for filter_ in sections.filters:
                 frames = f"sampler '{sections.sampler.label}', which decodes {DECODING['frame']}"
                 yield _problem(filter_, f"cannot be used with {frames}; remove it")
+    yield from _filter_problems(spec, root, model)
     for metric in sections.metrics:
         mismatch = metric_conflict(metric.cls, schema, label)
         if mismatch:
             yield _problem(metric, mismatch, fitting_metrics(schema, registry))
+
+
+def _filter_problems(spec: Spec, root: BuildNode, model: Model) -> Iterator[Problem]:
+    """Yield the filters with token IDs that the model does not have."""
+    for blueprint in spec.sections.filters:
+        needed = _built(blueprint, root).min_vocab
+        if needed and needed > (vocab := model.vocab_size("target")):
+            yield _problem(
+                blueprint,
+                f"has token {needed - 1}, out of range for a vocabulary of {vocab:,} tokens",
+            )
 
 
 def metric_conflict(metric: type[Metric], schema: OutputSchema, model: str) -> str | None:

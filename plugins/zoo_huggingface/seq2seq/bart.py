@@ -15,7 +15,7 @@ class Bart(EncoderDecoder):
     """BART with one table for source, target and output (Lewis et al. 2020)."""
 
     name = "bart"
-    model_classes = ("BartForConditionalGeneration",)
+    model_classes = ("BartForConditionalGeneration", "BartModel")
     template = tied_template(
         transformer_template(
             norm={"place": "post", "embedding": True}, position={"type": "learned"}

@@ -1,8 +1,10 @@
 """Transformers with an encoder and a decoder and the config keys of fairseq."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
+from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -77,8 +79,8 @@ class EncoderDecoder(Architecture):
         "model.decoder.embed_tokens.weight",
     )
     generates = True
-    start_keys = ("decoder_start_token_id",)
-    used_keys = ("eos_token_id",)
+    start_keys: ClassVar[tuple[str, ...]] = ("decoder_start_token_id",)
+    used_keys: ClassVar[tuple[str, ...]] = ("eos_token_id",)
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "it affects training only": "activation_dropout decoder_layerdrop encoder_layerdrop",
@@ -94,12 +96,21 @@ class EncoderDecoder(Architecture):
         "num_hidden_layers": "encoder_layers",
     }
 
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        result = super().extend_config(config, folder, weights)
+        return {**result, "logits_bias": "final_logits_bias" in weights.metas}
+
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         spec["model"]["eos"] = get_eos_id(config)
+        if config.get("logits_bias") is False:  # files of models without a head have none
+            spec["model"]["decoder"]["output"]["bias"] = False
         if config.get("untied"):
             raise config_error(
                 "tie_word_embeddings", True, f"but '{self.tied_weight_names[0]}' differs from it"
             )
+
+    def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return {"logits_bias": get_path(spec, "model.decoder.output.bias") is True}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         config["eos_token_id"] = get_path(spec, "model.eos")

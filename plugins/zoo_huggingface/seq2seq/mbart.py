@@ -23,7 +23,7 @@ class MBart(EncoderDecoder):
     """mBART: BART for many languages, with pre-norm and final norms (Liu et al. 2020)."""
 
     name = "mbart"
-    model_classes = ("MBartForConditionalGeneration",)
+    model_classes = ("MBartForConditionalGeneration", "MBartModel")
     template = tied_template(
         transformer_template(norm={"place": "pre", "embedding": True}, position={"type": "learned"})
     )

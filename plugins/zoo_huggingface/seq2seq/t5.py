@@ -58,7 +58,7 @@ class T5(Architecture):
     """The default of `feed_forward_proj`."""
     generates = True
     start_keys = ("decoder_start_token_id",)
-    used_keys = (
+    used_keys: ClassVar[tuple[str, ...]] = (
         *("decoder_start_token_id", "dense_act_fn", "eos_token_id", "feed_forward_proj"),
         *("is_gated_act", "num_decoder_layers", "scale_decoder_outputs", "tie_word_embeddings"),
     )

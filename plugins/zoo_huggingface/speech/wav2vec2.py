@@ -1,6 +1,6 @@
 """wav2vec 2.0 with a CTC head."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
@@ -31,7 +31,7 @@ class Wav2Vec2(Architecture):
         "sampler": "ctc-greedy",
         "objective": {"type": "ctc"},
     }
-    fields = (
+    fields: ClassVar[Sequence[ConfigField]] = (
         ConfigField("hidden_size", "model.source.dim"),
         ConfigField("conv_bias", "model.source.bias", bool, False),
         ConfigField(
@@ -86,7 +86,7 @@ class Wav2Vec2(Architecture):
             "the model has no tables to share": "tie_word_embeddings",
         }
     )
-    required_values = (
+    required_values: ClassVar[Sequence[RequiredValue]] = (
         RequiredValue("feat_extract_activation", "gelu", "the convolutions use gelu"),
         RequiredValue("add_adapter", False, "adapters are not supported"),
         RequiredValue("adapter_attn_dim", None, "adapters are not supported"),

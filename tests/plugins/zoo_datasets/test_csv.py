@@ -98,7 +98,7 @@ def test_a_wrong_file_raises_when_opened(tmp_path, text, message):
 
 
 def test_lists_of_texts_are_rejected():
-    with pytest.raises(ZooError, match="'story' is a list of texts"):
+    with pytest.raises(ZooError, match="'story' is a list, which a column of a CSV file"):
         Csv(file="a.csv", fields={"story": {"column": "a", "content": "texts"}})
 
 

@@ -165,3 +165,16 @@ def test_shards_are_imported(tmp_path):
     theirs.save_pretrained(tmp_path / "theirs", max_shard_size="4KB")
     assert (tmp_path / "theirs" / "model.safetensors.index.json").exists()
     assert_same_logits("llama", tmp_path / "theirs", theirs, tmp_path)
+
+
+def test_a_bart_without_head_generates_as_with_one(tmp_path):
+    """As facebook/bart-base: the class is BartModel, and there is no bias of the logits."""
+    theirs = hf_model("bart")
+    theirs.final_logits_bias.zero_()
+    theirs.model.save_pretrained(tmp_path / "theirs")
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
+    actual, expected = compare_logits("bart", ours, theirs)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+    exported = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = MODELS["bart"][0].from_pretrained(exported).eval()
+    torch.testing.assert_close(compare_logits("bart", ours, again)[1], expected, atol=0, rtol=0)

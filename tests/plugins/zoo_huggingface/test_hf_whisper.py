@@ -14,7 +14,7 @@ FULL = {
     "lang_to_id": LANGUAGES, "task_to_id": {"transcribe": 23, "translate": 24},
     "no_timestamps_token_id": 25, "is_multilingual": True, "return_timestamps": False,
     "forced_decoder_ids": [[1, None], [2, 23]], "begin_suppress_tokens": [7, 2],
-    "suppress_tokens": [9, 11, 23, 24], "max_initial_timestamp_index": 50,
+    "suppress_tokens": [9, 11, 23, 24, 50361], "max_initial_timestamp_index": 50,
     "alignment_heads": [[0, 0]], "prev_sot_token_id": 5,
 }  # fmt: skip
 

@@ -16,8 +16,10 @@ def test_known_values():
     assert value([1, 1], [1, 0]) == 0.0
 
 
-def test_label_sets_raise():
-    with pytest.raises(ZooError, match="must have one; for label sets use micro-f1"):
-        Matthews().update([[0, 1]], [[0]])
+def test_missing_positions_are_incorrect_and_no_labels_raise():
+    metric, filled = Matthews(), Matthews()
+    metric.update([[0], [1, 1, 0]], [[0, 1], [1, 0]])
+    filled.update([[0, 9], [1, 1]], [[0, 1], [1, 0]])
+    assert metric.compute() == filled.compute()
     with pytest.raises(ZooError, match="no labels were added"):
         Matthews().compute()

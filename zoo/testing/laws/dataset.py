@@ -61,6 +61,8 @@ def _problem(value: Any, field: Field, evaluation: bool) -> str:
         types = (str, int, np.integer)
         valid = all(isinstance(item, types) and not isinstance(item, bool) for item in items)
         valid = valid and many == (field.content == "labels")
+    elif field.content == "messages":
+        valid = isinstance(value, list) and all({"role", "content"} <= set(each) for each in value)
     elif field.content == "audio":
         valid = isinstance(value, Audio) and _is_array(value.samples, "f", 1) and value.rate > 0
         valid = valid and value.samples.dtype == np.float32

@@ -8,7 +8,7 @@ import zoo
 import zoo_fast.objectives.linear_cross_entropy as module
 from zoo import Outputs
 from zoo_fast.objectives.linear_cross_entropy import linear_cross_entropy
-from zoo_fast.training.deferred_logits import DeferredLogits
+from zoo_fast.training.deferred_logits import DeferredLogits, uses_deferred_logits
 from zoo_objectives.cross_entropy import CrossEntropy
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -131,3 +131,18 @@ def test_objective_uses_the_parts_of_large_deferred_logits(monkeypatch):
     assert logits._computed is None
     expected = CrossEntropy()(Outputs(states @ weight.T + bias, targets, mask))
     torch.testing.assert_close(loss, expected)
+
+
+def test_weights_of_classes_are_computed_with_logits(monkeypatch):
+    monkeypatch.setattr(module, "_MIN_LOGITS", 1)
+    monkeypatch.setattr(module, "_MIN_VOCABULARY", 1)
+    (states, weight, bias), targets, mask = make_inputs()
+    weights = [float(1 + number % 3) for number in range(len(weight))]
+    objective = zoo.accelerate(CrossEntropy(class_weights=weights))
+    loss = objective(Outputs(DeferredLogits(states, weight, bias=bias), targets, mask))
+    logits, valid = (states @ weight.T + bias)[mask], targets[mask]
+    expected = torch.nn.functional.cross_entropy(
+        logits, valid, weight=torch.tensor(weights).to(logits)
+    )
+    torch.testing.assert_close(loss, expected)
+    assert not uses_deferred_logits(objective)

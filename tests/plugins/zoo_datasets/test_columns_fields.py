@@ -49,5 +49,7 @@ def test_missing_columns_of_a_pair_are_named(tmp_path):
     for fields in ({}, {"column": "a", "columns": ["a"]}):
         with pytest.raises(ZooError, match="field 'x' needs either 'column' or 'columns'"):
             Csv(file="a.csv", fields={"x": fields})
-    with pytest.raises(ZooError, match="field 'x' has several columns, so its content is texts"):
+    with pytest.raises(
+        ZooError, match="field 'x' has several columns, so its content is texts or messages"
+    ):
         JsonLines(file="a", fields={"x": {"columns": ["a", "b"], "content": "label"}})
