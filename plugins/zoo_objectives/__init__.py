@@ -13,5 +13,11 @@ from zoo_objectives.sigmoid_contrastive import SigmoidContrastive
 
 @hookimpl
 def zoo_components() -> Sequence[type[Objective]]:
-    pairs = [Contrastive, SigmoidContrastive]
-    return [CrossEntropy, BinaryCrossEntropy, MeanSquaredError, Reinforce, *pairs]
+    return [
+        CrossEntropy,
+        BinaryCrossEntropy,
+        MeanSquaredError,
+        Reinforce,
+        Contrastive,
+        SigmoidContrastive,
+    ]

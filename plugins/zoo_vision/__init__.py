@@ -18,5 +18,5 @@ from zoo_vision.two_towers import TwoTowers
 
 @hookimpl
 def zoo_components() -> Sequence[type[Backbone] | type[Embedding] | type[Encoder] | type[Model]]:
-    models = [Classifier, Regressor, TwoTowers]
+    models: list[type[Model]] = [Classifier, Regressor, TwoTowers]
     return [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity, *models]

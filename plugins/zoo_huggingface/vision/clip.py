@@ -85,6 +85,10 @@ class Clip(TwoTowerImporter):
         if not 0 <= eos < target["embedding"]["vocab"]:
             raise config_error(_EOS, eos, "it should be a token of the vocabulary")
         target["eos"] = None if eos == _OLD_EOS else eos
+        if config.get("has_tokenizer"):
+            length = target["encoder"]["position"]["length"]
+            texts = {"type": "text", "max_length": length, "truncate": True}
+            spec["preprocessing"] = {"target": texts}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().update_config(config, spec)

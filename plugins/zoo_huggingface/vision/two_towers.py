@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo import ZooError
+from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import ConfigField, config_error, get_mapping, get_path
 from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, OLDER_DEFAULTS, ignored_keys
@@ -32,7 +33,7 @@ class TwoTowerImporter(Architecture):
     dim_path = "model.target.embedding.dim"
     padding_path = "model.target.embedding.padding"
     unchecked_spec_paths = ("model.scale", "model.bias", "model.source.embedding.image_size")
-    used_keys = (f"{IMAGE}.image_size", *_PARTS)
+    used_keys: ClassVar[tuple[str, ...]] = (f"{IMAGE}.image_size", *_PARTS)
 
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
@@ -43,6 +44,10 @@ class TwoTowerImporter(Architecture):
     def known_keys(self) -> set[str]:
         common = {*COMMON_IGNORED_KEYS, *GENERATION_KEYS, "architectures"}
         return super().known_keys | {f"{part}.{key}" for part in _PARTS for key in common}
+
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        extended = super().extend_config(config, folder, weights)
+        return {**extended, "has_tokenizer": (folder / "tokenizer.json").is_file()}
 
     def spec(self, config: Config) -> dict[str, Any]:
         return super().spec(flatten(config))

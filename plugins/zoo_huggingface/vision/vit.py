@@ -1,7 +1,7 @@
 """ViT, the Vision Transformer."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from zoo import ZooError
@@ -24,7 +24,7 @@ class ViT(Architecture):
 
     name = "vit"
     unchecked_spec_paths = ("model.source.image_size",)  # any size is allowed without it
-    model_classes = ("ViTForImageClassification",)
+    model_classes: ClassVar[tuple[str, ...]] = ("ViTForImageClassification",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "classifier",
@@ -33,7 +33,7 @@ class ViT(Architecture):
         },
         "objective": "cross-entropy",
     }
-    fields = (
+    fields: ClassVar[Sequence[ConfigField]] = (
         ConfigField("hidden_size", "model.source.dim"),
         ConfigField("patch_size", "model.source.size", int, 16),
         ConfigField("num_channels", "model.source.channels", int, 3),
@@ -54,7 +54,7 @@ class ViT(Architecture):
             "attention_probs_dropout_prob", "model.encoder.attention.align.dropout", float, 0.0
         ),
     )
-    used_keys = ("id2label", "image_size", "num_labels")
+    used_keys: ClassVar[tuple[str, ...]] = ("id2label", "image_size", "num_labels")
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "it affects initialisation only": "initializer_range",

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import zoo
 from zoo import recording
 from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
@@ -244,3 +245,22 @@ def test_state_dict_keys():
     expected = {f"{name}.{kind}" for name in names for kind in ("weight", "bias")}
     assert set(encoder.state_dict()) == expected | {"position.table.weight"}
     assert (encoder.output_dim, encoder.summary_dim, encoder.carry) == (8, 8, {})
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("place", ["pre", "post"])
+def test_a_causal_encoder_does_not_use_later_positions(place, monkeypatch):
+    encoder = {
+        "type": "transformer", "layers": 2, "causal": True, "norm": {"place": place},
+        "attention": {"scorer": "scaled-dot", "align": "soft", "heads": 2},
+        "feed_forward": {"hidden": 12},
+    }  # fmt: skip
+    model = {"type": "features", "source": {"type": "token", "vocab": 9, "dim": 8, "padding": None}}
+    model = zoo.compose({"zoo": 1, "name": "test", "model": model | {"encoder": encoder}}).eval()
+    tokens = torch.tensor([[1, 2, 3, 4, 5]])
+    expected = model({"source": tokens}).logits
+    torch.testing.assert_close(model({"source": tokens[:, :3]}).logits, expected[:, :3])
+    assert not torch.allclose(model({"source": tokens[:, 1:]}).logits, expected[:, 1:])
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    actual = zoo.accelerate(model)({"source": tokens}).logits
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)

@@ -187,6 +187,10 @@ def test_reasons_for_the_reference_path(monkeypatch):
         assert reason() == "queries and keys have a norm"
         decoder.blocks[0].no_position = True
         assert reason() == "the layers differ in their positions"
+        activation = decoder.blocks[0].feed_forward.activation
+        decoder.blocks[0].feed_forward.activation = "quick-gelu"
+        assert reason() == "the kernels do not compute the activation 'quick-gelu'"
+        decoder.blocks[0].feed_forward.activation = activation
         decoder.blocks[0].window = 2
         assert reason() == "a layer has a window"
         decoder.blocks[0].sublayers = "parallel"

@@ -1,0 +1,68 @@
+"""Images and texts of imported models with two towers."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hf_model_kit import hf_model, import_and_load
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+import zoo
+
+WORDS = ["<pad>", "!", "<unk>", "<end>", "<start>", "a", "photo", "of", "cat", "dog"]
+TEXTS = ["a photo of a cat", "a dog !", "cat " * 20]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clip")
+    theirs = hf_model("clip")
+    theirs.save_pretrained(folder / "theirs")
+    tokenizer = Tokenizer(
+        models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<start> $A <end>", special_tokens=[("<start>", 4), ("<end>", 3)]
+    )
+    tokenizer.save(str(folder / "theirs" / "tokenizer.json"))
+    return import_and_load(folder / "theirs", folder), theirs, tokenizer
+
+
+@torch.no_grad()
+def test_vectors_of_texts_are_those_of_transformers(pair):
+    ours, theirs, tokenizer = pair
+    tokenizer.enable_truncation(10)
+    vectors = zoo.embed(ours, TEXTS, side="target")
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        ids = torch.tensor([tokenizer.encode(text).ids])
+        expected = F.normalize(theirs.get_text_features(input_ids=ids).pooler_output[0], dim=0)
+        torch.testing.assert_close(vector, expected, rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_raw_images_and_texts_are_scored(pair, tmp_path):
+    ours, theirs, tokenizer = pair
+    file = zoo.save(ours, tmp_path / "model.safetensors")
+    spec = dict(ours.spec) | {
+        "preprocessing": {
+            **ours.spec["preprocessing"],
+            "source": {"type": "image", "size": 8, "mean": 0.5, "std": 0.5},
+        }
+    }
+    model = zoo.compose(spec)
+    model.load_state_dict(zoo.load(file).state_dict())
+    model.tokenizer = ours.tokenizer
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
+    scores = zoo.embed(model, list(pixels)) @ zoo.embed(model, TEXTS[:2], side="target").T
+    images = (torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255 - 0.5) / 0.5
+    tokenizer.enable_padding(pad_id=0)
+    ids = torch.tensor([each.ids for each in tokenizer.encode_batch(TEXTS[:2])])
+    outputs = theirs(pixel_values=images, input_ids=ids)
+    expected = outputs.image_embeds @ outputs.text_embeds.T
+    torch.testing.assert_close(scores, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_without_a_preprocessor_the_message_names_the_side(pair):
+    with pytest.raises(zoo.ZooError, match="has no preprocessor for 'source'"):
+        zoo.embed(pair[0], [np.zeros((8, 8, 3), dtype=np.uint8)])
