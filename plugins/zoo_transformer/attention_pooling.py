@@ -12,7 +12,7 @@ from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 
 
-class AttentionPooling(Encoder):
+class AttentionPooledEncoder(Encoder):
     r"""Encoder whose summary attends to the states with one learned query.
 
     .. math:: y = \mathrm{attend}(q, h), \qquad s = y + \mathrm{FFN}(\mathrm{LN}(y))
@@ -49,7 +49,7 @@ class AttentionPooling(Encoder):
         super().__init__()
         self.encoder = encoder.build(input_dim=input_dim)
         dim = self.encoder.output_dim
-        self.output_dim, self.carry = dim, self.encoder.carry
+        self.input_dim, self.output_dim, self.carry = input_dim, dim, self.encoder.carry
         self.query = nn.Parameter(torch.empty(dim))
         self.attention = attention.build(query_dim=dim, key_dim=dim)
         self.attention.forbid_sequential("attention pooling")
@@ -60,6 +60,9 @@ class AttentionPooling(Encoder):
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.query, std=0.02)
+
+    def extra_repr(self) -> str:
+        return f"input_dim={self.input_dim}"
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         memory: Memory = self.encoder(inputs, mask)

@@ -20,7 +20,7 @@ _OLD_EOS = 2
 """The end token of old configs, which is wrong: texts end with the highest token."""
 
 
-class Clip(TwoTowerImporter):
+class CLIP(TwoTowerImporter):
     """CLIP, for square images and texts (Radford et al. 2021)."""
 
     name = "clip"

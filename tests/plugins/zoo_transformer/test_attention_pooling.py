@@ -3,13 +3,13 @@ from torch import nn
 
 from zoo.plugin import Attention, Blueprint
 from zoo_alignment.soft import Soft
-from zoo_transformer.attention_pooling import AttentionPooling
+from zoo_transformer.attention_pooling import AttentionPooledEncoder
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_encoder import TransformerEncoder
 
 
-def build() -> AttentionPooling:
+def build() -> AttentionPooledEncoder:
     torch.manual_seed(0)
     attention = Blueprint.of(
         Attention, scorer=Blueprint.of(ScaledDot), align=Blueprint.of(Soft), heads=2
@@ -18,7 +18,7 @@ def build() -> AttentionPooling:
     encoder = Blueprint.of(
         TransformerEncoder, layers=1, attention=attention, feed_forward=feed_forward
     )
-    return AttentionPooling(
+    return AttentionPooledEncoder(
         input_dim=8, encoder=encoder, attention=attention, feed_forward=feed_forward
     )
 
