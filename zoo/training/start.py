@@ -155,7 +155,8 @@ def plan_start(
     """
     section = spec.sections.train
     assert section is not None
-    start: Start = section.build().start
+    start = section.build().start
+    assert start is not None
     try:
         matching, kept = match_model(model, opened, start.parts, tokenizers, any_length=any_length)
     except SpecError:
