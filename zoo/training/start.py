@@ -139,6 +139,7 @@ def plan_start(
     tokenizers: Mapping[str, str | None],
     *,
     preprocessing: Sequence[str] = (),
+    any_length: bool = False,
 ) -> StartPlan:
     """Compare a spec with the base that it starts from; nothing is changed.
 
@@ -147,15 +148,17 @@ def plan_start(
         tokenizers: the texts that the preprocessors of the spec read from files, by key; None for
             those that take the text of the base.
         preprocessing: keys whose preprocessing is that of the base.
+        any_length: accept tables with any number of rows.
 
     Raises:
         SpecError: if the base does not fit, with the place of ``train.start``.
     """
     section = spec.sections.train
     assert section is not None
-    start: Start = section.build().start
+    start = section.build().start
+    assert start is not None
     try:
-        matching, kept = match_model(model, opened, start.parts, tokenizers)
+        matching, kept = match_model(model, opened, start.parts, tokenizers, any_length=any_length)
     except SpecError:
         raise
     except ZooError as error:
@@ -181,10 +184,12 @@ def match_model(
     opened: OpenBase,
     parts: Mapping[str, str] | None,
     tokenizers: Mapping[str, str | None],
+    *,
+    any_length: bool = False,
 ) -> tuple[Matching, dict[str, str]]:
     """Return which tensors are taken, and the tokenizers of the base that are used, by key."""
     kept: dict[str, str] = {}
-    growth: set[tuple[int, int]] = set()
+    growth = _length_pairs(model, opened.model) if any_length else set()
     unfit: dict[str, str] = {}
     for key, own in tokenizers.items():
         stored = opened.tokenizers.get(key)
@@ -196,9 +201,8 @@ def match_model(
             unfit[key] = problem
             continue
         growth.add((_vocab_size(opened.model, key), _vocab_size(model, key)))
-    matching = match_parts(
-        model, opened.model, parts, {pair for pair in growth if pair[0] < pair[1]}
-    )
+    grown = {(old, new) for old, new in growth if any_length or old < new}
+    matching = match_parts(model, opened.model, parts, grown)
     for key, problem in unfit.items():
         tables = _embedding_names(model, key) & matching.taken.keys()
         if tables:
@@ -208,6 +212,11 @@ def match_model(
                 "the embedding out of train.start.parts"
             )
     return matching, kept
+
+
+def _length_pairs(model: Model, base: Model) -> set[tuple[int, int]]:
+    ours, theirs = ({len(t) for t in tensor_names(m).values() if t.dim()} for m in (model, base))
+    return {(old, new) for old in theirs for new in ours}
 
 
 def compare_tokenizers(base: str, own: str) -> str | None:
