@@ -29,6 +29,10 @@ if TYPE_CHECKING:
         ZooWarning as ZooWarning,
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
+    from zoo.exchange.adapter_exchange import (
+        export_adapter as export_adapter,
+        import_adapter as import_adapter,
+    )
     from zoo.exchange.export_plan import export_model as export_model
     from zoo.exchange.import_plan import import_model as import_model
     from zoo.generation.pipeline import generate as generate, stream as stream
