@@ -16,7 +16,8 @@ from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.saving import save
 from zoo.artifact.weights import named_tensors
 from zoo.errors import ArtifactError
-from zoo.hub.models import Source, base_reference, find, find_base
+from zoo.hub.bases import base_reference, find_base
+from zoo.hub.models import Source, find
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.adaptation import add_adapters

@@ -87,10 +87,10 @@ def load(
     """
     skip_hash_check = verify is False
     options = Options(token, cache_dir, local_files_only, force_download, skip_hash_check)
-    found = _resolve_source(source, revision, options)
+    found = resolve_source(source, revision, options)
     if dtype is None and isinstance(found, ShippedFile):
         dtype = torch.float32
-    path = _download(found)
+    path = download_model(found)
     verify = bool(verify)
     model = artifact.load(
         path,
@@ -98,43 +98,24 @@ def load(
         dtype=dtype,
         verify=verify,
         registry=registry,
-        find_base=partial(find_base, options=options),
+        find_base=lambda name, commit: find(name, revision=commit, options=options),
     )
     model.base = model.base or os.fspath(source) + (f"@{revision}" if revision else "")
     return accelerate(model, registry=registry)
 
 
-def base_reference(source: Source) -> tuple[Path, str | None, str | None]:
-    """Return the path of a base, and the name and the commit with which another machine finds it.
-
-    The name of a local path is None.
-    """
-    found = _resolve_source(source, None, Options())
-    path = _download(found)
-    if isinstance(found, Path):
-        return path, None, None
-    if isinstance(found, ShippedFile):
-        return path, str(source), None
-    return path, found.repo, found.commit
-
-
-def find_base(name: str, revision: str | None, *, options: Options | None = None) -> Path:
-    """Return the path of the base of a model; a path is relative to the current directory."""
-    return find(name, revision=revision, options=options)
-
-
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
     """Return the path of a model, downloaded if necessary."""
-    return _download(_resolve_source(source, revision, options or Options()))
+    return download_model(resolve_source(source, revision, options or Options()))
 
 
 def read_header(
     source: Source, *, revision: str | None = None, options: Options | None = None
 ) -> artifact.Header:
     """Return the header of a model. For a model that is not cached, no weights are downloaded."""
-    found = _resolve_source(source, revision, options or Options())
+    found = resolve_source(source, revision, options or Options())
     if not isinstance(found, Checkout):
-        return artifact.read_header(_download(found))
+        return artifact.read_header(download_model(found))
     file_names = list_weight_files(found)
     if found.offline or found.contains(file_names):
         found.fetch(file_names)
@@ -259,7 +240,7 @@ def named_path(source: Source) -> Path | None:
     return path
 
 
-def _resolve_source(
+def resolve_source(
     source: Source, revision: str | None, options: Options
 ) -> Path | ShippedFile | Checkout:
     """Return the local path, the shipped file, or the repository at its commit."""
@@ -285,7 +266,7 @@ def _resolve_source(
     return Checkout(reference, options, pin)
 
 
-def _download(found: Path | ShippedFile | Checkout) -> Path:
+def download_model(found: Path | ShippedFile | Checkout) -> Path:
     """Return the path of a model; download it if it is on the Hub."""
     if isinstance(found, Path):
         return found
