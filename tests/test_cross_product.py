@@ -127,15 +127,15 @@ def test_every_encoder_works_with_every_decoder():
 # For each part with an attention: the counts over all scorers, alignments and positions.
 ATTENTIONS = {
     ("encoder", "transformer"): {
-        "composed": 252,
-        "sequential part in a Transformer": 144,
-        "samples in an encoder reach no objective": 42,
+        "composed": 301,
+        "sequential part in a Transformer": 168,
+        "samples in an encoder reach no objective": 49,
         "rotary positions with a scorer that is not an inner product": 42,
     },
     ("decoder", "transformer"): {
-        "composed": 294,
-        "sequential part in a Transformer": 96,
-        "projected keys with a scorer that ignores keys": 48,
+        "composed": 350,
+        "sequential part in a Transformer": 112,
+        "projected keys with a scorer that ignores keys": 56,
         "rotary positions with a scorer that is not an inner product": 42,
     },
     ("decoder", "attentive-rnn"): {"composed": 80},
@@ -149,7 +149,7 @@ ATTENTIONS = {
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        pytest.param(*row, marks=[pytest.mark.slow] if row[1] == "transformer" else [])
+        pytest.param(*row, marks=[] if row[1] == "attentive-rnn" else [pytest.mark.slow])
         for row in ATTENTIONS
     ],
 )
@@ -165,11 +165,23 @@ def test_every_pair_of_scorer_alignment_and_position_works_in_a_transformer():
     combinations = itertools.product(SCORERS, ALIGNMENTS, [None, *POSITIONS])
     pairs = [c for c in combinations if any(a == b for a, b in zip(c, defaults, strict=True))]
     assert _count_attentions("decoder", "transformer", pairs) == {
-        "composed": 120,
-        "sequential part in a Transformer": 26,
-        "projected keys with a scorer that ignores keys": 13,
+        "composed": 134,
+        "sequential part in a Transformer": 28,
+        "projected keys with a scorer that ignores keys": 14,
         "rotary positions with a scorer that is not an inner product": 6,
     }
+
+
+@pytest.mark.parametrize(
+    "name", [name for _, name in ATTENTIONS if name not in ("transformer", "attentive-rnn")]
+)
+def test_every_scorer_and_every_alignment_works_in_a_recurrent_decoder(name):
+    """The other part is the default; `attentive-rnn` and the slow tests have all combinations."""
+    rejected = {"samples of sentences that are not used": 1} if name == "hierarchical" else {}
+    pairs = [(scorer, "soft", None) for scorer in SCORERS]
+    pairs += [("scaled-dot", alignment, None) for alignment in ALIGNMENTS if alignment != "soft"]
+    composed = len(pairs) - sum(rejected.values())
+    assert _count_attentions("decoder", name, pairs) == {"composed": composed, **rejected}
 
 
 def _count_attentions(kind, name, combinations):

@@ -29,19 +29,21 @@ if TYPE_CHECKING:
         ZooWarning as ZooWarning,
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
-    from zoo.exchange.adapter_exchange import (
-        export_adapter as export_adapter,
-        import_adapter as import_adapter,
-    )
     from zoo.exchange.export_plan import export_model as export_model
-    from zoo.exchange.import_plan import import_model as import_model
+    from zoo.generation.embedding import embed as embed
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
         Prediction as Prediction,
         predict as predict,
         predict_positions as predict_positions,
     )
+    from zoo.hub.adapter_exchange import (
+        export_adapter as export_adapter,
+        import_adapter as import_adapter,
+    )
     from zoo.hub.adapters import adapt as adapt, save_adapter as save_adapter
+    from zoo.hub.base_model import model_spec as model_spec
+    from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
@@ -62,11 +64,13 @@ if TYPE_CHECKING:
         schedule as schedule,
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
+    from zoo.spec.trainability import freeze as freeze
     from zoo.training.checkpoint import (
         load_checkpoint as load_checkpoint,
         save_checkpoint as save_checkpoint,
     )
     from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
     from zoo.training.run import train as train
+    from zoo.training.start import start_from as start_from
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

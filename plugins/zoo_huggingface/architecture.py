@@ -13,6 +13,7 @@ import torch
 from zoo import ZooError, load_spec
 from zoo.plugin import Importer, TensorReader
 from zoo_huggingface.canonical import canonical, differences
+from zoo_huggingface.chat_files import read_chat_template
 from zoo_huggingface.config_fields import (
     ConfigField,
     RequiredValue,
@@ -21,13 +22,26 @@ from zoo_huggingface.config_fields import (
     get_path,
     set_path,
 )
-from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, check_keys, read_defaults
+from zoo_huggingface.config_keys import (
+    COMMON_IGNORED_KEYS,
+    check_keys,
+    read_defaults,
+    read_small_config,
+)
 from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
-from zoo_huggingface.small_configs import small_config
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
-_ADDED_KEYS = ("untied", "sentence", "generation", "tokenizer_padding")
+_ADDED_KEYS = (
+    "untied",
+    "sentence",
+    "sentence_length",
+    "lowercase",
+    "generation",
+    "tokenizer_padding",
+    "has_tokenizer",
+    "pooler",
+)
 """Keys that `extend_config` adds to a config."""
 _DROPPED_KEYS = (
     "auto_map",
@@ -77,7 +91,9 @@ class Architecture(Importer):
 
     @property
     def test_config(self) -> Config | None:
-        return small_config(self.name, self.model_classes[0])
+        small = read_small_config(self.name)
+        named = {"model_type": self.name, "architectures": [self.model_classes[0]]}
+        return {**named, **small} if small else None
 
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
@@ -114,6 +130,9 @@ class Architecture(Importer):
             result["generation"] = generation
         return {**result, **read_padding_id(folder), "untied": untied}
 
+    def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
+        return read_chat_template(folder) if self.generates else None
+
     def spec(self, config: Config) -> dict[str, Any]:
         self._validate_config(config)
         # A copy through JSON: parts that the template shares become separate.
@@ -126,7 +145,7 @@ class Architecture(Importer):
         self.set_padding(spec, config)
         self.update_spec(spec, config)
         if "generation" in config:
-            spec |= self._generation_sections(spec, get_mapping(config, "generation"))
+            spec |= self.generation_sections(spec, get_mapping(config, "generation"))
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
             if attention and attention["heads"] == 1:  # transformers projects one head too
@@ -149,7 +168,7 @@ class Architecture(Importer):
         for field in self.fields:
             path = field.paths.split()[0]
             value = get_path(spec, path) if field.default is None else self.require(spec, path)
-            config[field.key] = None if value is None else field.write(value)
+            config[field.key] = field.write(value, original.get(field.key))
         self.update_config(config, spec)
         self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
         return config
@@ -219,12 +238,22 @@ class Architecture(Importer):
         always = {"architectures", "quantization_config", *COMMON_IGNORED_KEYS}
         return checked | named | always | GENERATION_KEYS
 
-    def _generation_sections(
-        self, spec: Mapping[str, Any], generation: Mapping[str, Any]
+    def generation_sections(
+        self, spec: Mapping[str, Any], generation: Mapping[str, Any], *, prompt: int = 1
     ) -> dict[str, Any]:
+        """Return the sections `sampler` and `filters` of a generation config.
+
+        Args:
+            prompt: the number of tokens before the first selected one, for models with a source.
+        """
         eos = get_path(spec, "model.eos")
-        pad = get_path(spec, "model.source.padding") if "source" in spec["model"] else None
-        return generation_spec(generation, pad=pad, eos=eos if isinstance(eos, list) else [eos])
+        has_source = "source" in spec["model"]
+        return generation_spec(
+            generation,
+            pad=get_path(spec, self.padding_path) if has_source else None,
+            eos=eos if isinstance(eos, list) else [eos],
+            prompt=prompt if has_source else None,
+        )
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""

@@ -6,31 +6,47 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
-_OUTPUT = {"tied": False, "bias": False, "scale": 1.0}
+_KIND = {"window": None, "position": None, "no_position": False}
+_OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
 
 
 def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """Return a part of a resolved spec with the defaults of the Transformer filled in."""
+    if "share_layers" in part:
+        dim = part["dim"] or dim
     result: dict[str, Any] = {
-        key: canonical(value, dim) if isinstance(value, Mapping) else value
-        for key, value in part.items()
-        if key not in _IGNORED_KEYS
+        key: _canonical_value(value, dim) for key, value in part.items() if key not in _IGNORED_KEYS
     }
     if "kv_heads" in result:
         if result["project"] == "auto":
             result["project"] = "qkv" if result["heads"] > 1 else "none"
         result["kv_heads"] = result["kv_heads"] or result["heads"]
         result["head_dim"] = result["head_dim"] or dim // result["heads"]
+        if result["scorer"].get("scale", 1.0) is None:
+            result["scorer"]["scale"] = result["head_dim"] ** -0.5
     if "place" in result and result["final"] is None:
-        result["final"] = result["place"] == "pre"
+        result["final"] = result["place"] != "post"
+    if "share_layers" in result:
+        result["dim"] = dim
+    if result.get("inner") and "encoder" in result:
+        result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
+    if "pattern" in result:
+        kinds = result["pattern"] or [_KIND]
+        result["pattern"] = [kinds[index % len(kinds)] for index in range(result["layers"])]
     if "cross" in result:
         result["cross"] = result["cross"] or result["attention"]
         result["output"] = result["output"] or dict(_OUTPUT)
     return result
+
+
+def _canonical_value(value: Any, dim: int) -> Any:
+    if isinstance(value, list | tuple):
+        return [_canonical_value(item, dim) for item in value]
+    return canonical(value, dim) if isinstance(value, Mapping) else value
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:

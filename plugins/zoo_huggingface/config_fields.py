@@ -65,12 +65,14 @@ class ConfigField:
             return self.value_map[value]
         return value if self.to_spec is None else self.to_spec(value)
 
-    def write(self, spec_value: Any) -> Any:
-        """Return the config value for a spec value."""
+    def write(self, spec_value: Any, original: Any = None) -> Any:
+        """Return the config value for a spec value; of several, the original one."""
+        if spec_value is None:
+            return None
         if self.value_map is not None:
-            for config_value, mapped in self.value_map.items():
-                if mapped == spec_value:
-                    return config_value
+            names = [name for name, mapped in self.value_map.items() if mapped == spec_value]
+            if names:
+                return original if original in names else names[0]
             supported = ", ".join(sorted({str(mapped) for mapped in self.value_map.values()}))
             raise ZooError(
                 f"'{self.paths.split()[0]}' is {spec_value!r}, which transformers does not "

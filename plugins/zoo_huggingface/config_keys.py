@@ -10,7 +10,8 @@ import yaml
 
 from zoo_huggingface.config_fields import config_error, format_value
 
-_DEFAULTS_FILE = Path(__file__).parent / "config_defaults.yaml"
+_CONFIGS = Path(__file__).parent / "configs"
+"""One file per model type: defaults of its config class, and the config of a small model."""
 
 
 def ignored_keys(groups: Mapping[str, str]) -> dict[str, str]:
@@ -87,8 +88,19 @@ def check_keys(
 
 def read_defaults(name: str) -> Mapping[str, Any]:
     """Return the recorded defaults of the config class of a model type."""
-    recorded = yaml.safe_load(_DEFAULTS_FILE.read_text(encoding="utf-8"))
-    return {**OLDER_DEFAULTS, **recorded["common"], **recorded.get(name, {})}
+    return {**OLDER_DEFAULTS, **_read("common", "defaults"), **_read(name, "defaults")}
+
+
+def read_small_config(name: str) -> Mapping[str, Any]:
+    """Return the config of a small model of a model type, for the laws; empty if it has none."""
+    return _read(name, "small")
+
+
+def _read(name: str, part: str) -> Mapping[str, Any]:
+    path = _CONFIGS / f"{name}.yaml"
+    recorded = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    values: Mapping[str, Any] = recorded.get(part, {})
+    return values
 
 
 def _equal(value: Any, default: Any) -> bool:

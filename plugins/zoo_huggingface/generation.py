@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from zoo import ZooError, ZooWarning
-from zoo_huggingface.config_fields import config_error, get_value, read_json
+from zoo_huggingface.config_fields import read_json
 from zoo_huggingface.generation_keys import (
     GENERATION_FILE,
     IGNORED_KEYS,
     LIMITS,
     REQUIRED_VALUES,
+    generation_error,
+    get_generation_value,
 )
+from zoo_huggingface.token_filters import token_filters
 
 _SAMPLING = {
     # key: (value that has no effect, default of transformers, sampler, its parameter)
@@ -36,6 +39,10 @@ _SEARCH_KEYS = [
     "no_repeat_ngram_size",
     "bad_words_ids",
     "suppress_tokens",
+    "begin_suppress_tokens",
+    "min_length",
+    "min_new_tokens",
+    "forced_bos_token_id",
     "forced_eos_token_id",
     "eos_token_id",
     "decoder_start_token_id",
@@ -61,40 +68,49 @@ def read_generation_config(folder: Path, config: Mapping[str, Any]) -> dict[str,
     return {key: config[key] for key in config if key in GENERATION_KEYS - own}
 
 
-def generation_spec(generation: Generation, *, pad: int | None, eos: list[int]) -> dict[str, Any]:
+def generation_spec(
+    generation: Generation, *, pad: int | None, eos: list[int], prompt: int | None
+) -> dict[str, Any]:
     """Return the sections `sampler` and `filters`; raise ZooError if the zoo has no counterpart.
 
     Args:
         generation: the generation config.
         pad: the padding token, which the zoo never generates.
         eos: the end tokens.
+        prompt: the number of tokens before the first generated one; None if it varies.
     """
     for key, value in generation.items():
         if key not in GENERATION_KEYS and value is not None:
-            raise _error(key, value, "this key is not known")
+            raise generation_error(key, value, "this key is not known")
         if key in REQUIRED_VALUES and value not in REQUIRED_VALUES[key]:
-            raise _error(key, value, "it changes the generated tokens and is not supported")
-    _check_tokens(generation, pad, eos)
+            raise generation_error(
+                key, value, "it changes the generated tokens and is not supported"
+            )
+    forced = generation.get("forced_eos_token_id")
+    if forced is not None and forced not in (eos, *eos):
+        raise generation_error(
+            "forced_eos_token_id", forced, f"only the end token {eos} is supported"
+        )
     for note in _notes(generation):
         warnings.warn(f"{GENERATION_FILE}: {note}", ZooWarning, stacklevel=2)
-    filters = list(_filters(generation))
+    filters = [*_filters(generation), *token_filters(generation, pad=pad, eos=eos, prompt=prompt)]
     return {"sampler": _sampler(generation), **({"filters": filters} if filters else {})}
 
 
 def _sampler(generation: Generation) -> Any:
-    beams = _get(generation, "num_beams", int, 1)
+    beams = get_generation_value(generation, "num_beams", int, 1)
     if beams > 1:
-        count = _get(generation, "num_return_sequences", int, 1)
+        count = get_generation_value(generation, "num_return_sequences", int, 1)
         return {
             "type": "beam",
             "width": beams,
-            "length_penalty": _get(generation, "length_penalty", float, 1.0),
+            "length_penalty": get_generation_value(generation, "length_penalty", float, 1.0),
             "early_stopping": generation.get("early_stopping") or False,
             **({"n_best": count} if count > 1 else {}),
         }
-    if not _get(generation, "do_sample", bool, False):
+    if not get_generation_value(generation, "do_sample", bool, False):
         return "greedy"
-    temperature = _get(generation, "temperature", float, 1.0)
+    temperature = get_generation_value(generation, "temperature", float, 1.0)
     for key in _active_sampling(generation)[:1]:
         _, _, name, param = _SAMPLING[key]
         return {"type": name, param: _sampling_value(generation, key), "temperature": temperature}
@@ -102,30 +118,14 @@ def _sampler(generation: Generation) -> Any:
 
 
 def _filters(generation: Generation) -> Iterator[dict[str, Any]]:
-    penalty = _get(generation, "repetition_penalty", float, 1.0)
+    penalty = get_generation_value(generation, "repetition_penalty", float, 1.0)
     if penalty < 1:
-        raise _error("repetition_penalty", penalty, "it should be at least 1")
+        raise generation_error("repetition_penalty", penalty, "it should be at least 1")
     if penalty > 1:
         yield {"type": "repetition-penalty", "penalty": penalty}
-    size = _get(generation, "no_repeat_ngram_size", int, 0)
+    size = get_generation_value(generation, "no_repeat_ngram_size", int, 0)
     if size:
         yield {"type": "no-repeat-ngram", "n": size}
-
-
-def _check_tokens(generation: Generation, pad: int | None, eos: list[int]) -> None:
-    """Raise ZooError if tokens are suppressed or forced, other than the padding and the end."""
-    supported = (
-        f"only the padding token {pad} is never generated"
-        if pad is not None
-        else "suppressed tokens are not supported"
-    )
-    if generation.get("bad_words_ids") not in (None, [], [[pad]]):
-        raise _error("bad_words_ids", generation["bad_words_ids"], supported)
-    if generation.get("suppress_tokens") not in (None, [], [pad]):
-        raise _error("suppress_tokens", generation["suppress_tokens"], supported)
-    forced = generation.get("forced_eos_token_id")
-    if forced is not None and forced not in (eos, *eos):
-        raise _error("forced_eos_token_id", forced, f"only the end token {eos} is supported")
 
 
 def _notes(generation: Generation) -> Iterator[str]:
@@ -135,8 +135,8 @@ def _notes(generation: Generation) -> Iterator[str]:
         if value not in (None, default):
             argument = f"pass max_length={value}" if key != "max_time" else "it is not applied"
             yield f"'{key}' is {value}, which a spec does not contain; {argument} when you generate"
-    sampled = _get(generation, "do_sample", bool, False)
-    if _get(generation, "num_beams", int, 1) > 1:
+    sampled = get_generation_value(generation, "do_sample", bool, False)
+    if get_generation_value(generation, "num_beams", int, 1) > 1:
         if sampled:
             yield f"'do_sample' is true, but beam search of the zoo does not sample; {_OVERRIDE}"
         if generation.get("renormalize_logits"):
@@ -162,15 +162,4 @@ def _active_sampling(generation: Generation) -> list[str]:
 
 def _sampling_value(generation: Generation, key: str) -> Any:
     default = _SAMPLING[key][1] if key in _SAMPLING else None
-    return _get(generation, key, int if key == "top_k" else float, default)
-
-
-def _get(generation: Generation, key: str, value_type: type, default: Any) -> Any:
-    """Return a value; null means the default."""
-    given = {k: v for k, v in generation.items() if v is not None}
-    return get_value(given, key, value_type, default, file=GENERATION_FILE)
-
-
-def _error(key: str, value: Any, reason: str) -> ZooError:
-    hint = "remove the key from the file to import the model without it"
-    return config_error(key, value, f"{reason}; {hint}", GENERATION_FILE)
+    return get_generation_value(generation, key, int if key == "top_k" else float, default)

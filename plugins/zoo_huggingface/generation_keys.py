@@ -1,7 +1,10 @@
-"""Keys of ``generation_config.json`` that do not change the generated tokens, or are rejected."""
+"""Keys of ``generation_config.json``: values of keys, and keys that are ignored or rejected."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from zoo import ZooError
+from zoo_huggingface.config_fields import config_error, get_value
 from zoo_huggingface.config_keys import ignored_keys
 
 GENERATION_FILE = "generation_config.json"
@@ -32,7 +35,6 @@ LIMITS = {"max_length": 20, "max_new_tokens": None, "max_time": None}
 """Limits, which are arguments of the call in the zoo, and their defaults."""
 
 REQUIRED_VALUES: dict[str, tuple[Any, ...]] = {
-    "begin_suppress_tokens": (None, []),
     "constraints": (None,),
     "diversity_penalty": (None, 0.0),
     "dola_layers": (None,),
@@ -40,10 +42,7 @@ REQUIRED_VALUES: dict[str, tuple[Any, ...]] = {
     "encoder_repetition_penalty": (None, 1.0),
     "exponential_decay_length_penalty": (None,),
     "force_words_ids": (None, []),
-    "forced_bos_token_id": (None,),
     "guidance_scale": (None, 1.0),
-    "min_length": (None, 0),
-    "min_new_tokens": (None, 0),
     "num_beam_groups": (None, 1),
     "penalty_alpha": (None, 0.0),
     "sequence_bias": (None, {}, []),
@@ -52,3 +51,17 @@ REQUIRED_VALUES: dict[str, tuple[Any, ...]] = {
     "watermarking_config": (None,),
 }
 """Keys that change the generated tokens and that the zoo does not support, and their defaults."""
+
+
+def get_generation_value(
+    generation: Mapping[str, Any], key: str, value_type: type, default: Any
+) -> Any:
+    """Return a value; null means the default."""
+    given = {k: v for k, v in generation.items() if v is not None}
+    return get_value(given, key, value_type, default, file=GENERATION_FILE)
+
+
+def generation_error(key: str, value: Any, reason: str) -> ZooError:
+    """Return the error for an unsupported value."""
+    hint = "remove the key from the file to import the model without it"
+    return config_error(key, value, f"{reason}; {hint}", GENERATION_FILE)

@@ -1,4 +1,4 @@
-"""Causal, masked and bidirectional language models, and sentence encoders."""
+"""Causal, masked and bidirectional language models, encoders of features and sentences."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from zoo_language.character_cnn import CharacterCNN
 from zoo_language.count_model import CountModelProgram
 from zoo_language.elmo_encoder import ElmoEncoder
 from zoo_language.elmo_model import ElmoModel
+from zoo_language.features import Features
 from zoo_language.language_model import LanguageModel
 from zoo_language.masked_lm import MaskedLM
 from zoo_language.ngram import NGram
@@ -19,6 +20,7 @@ def zoo_components() -> Sequence[type[Component]]:
     return [
         LanguageModel,
         MaskedLM,
+        Features,
         BiLM,
         ElmoModel,
         ElmoEncoder,

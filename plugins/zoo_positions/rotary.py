@@ -7,7 +7,8 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import FromParent, Position
+from zoo.plugin import Blueprint, FromParent, Position
+from zoo_positions.scaling.rotary_scaling import RotaryScaling
 from zoo_positions.table import PositionTable
 
 
@@ -21,20 +22,24 @@ class Rotary(Position):
 
     Inner products then depend on relative positions, so the scorer must be an inner product.
 
+    With `part`, only the first dimensions of each head are rotated (GPT-NeoX).
+
     Paper: Su et al. 2021, equation 15.
 
     Args:
-        head_dim: width of a head, d.
+        head_dim: width of a head, of which the part d is rotated.
         theta: base of the angles.
         layout: pairs (i, i + d/2), as in transformers, or (2i, 2i + 1), as in the paper.
+        part: fraction of the width of a head that is rotated.
+        scaling: scaling of the angles for longer contexts; none if not set.
 
     Shapes:
-        queries or keys [B, H, T, d] -> [B, H, T, d].
+        queries or keys [B, H, T, head_dim] -> [B, H, T, head_dim].
     """
 
     name: ClassVar[str] = "rotary"
     paper: ClassVar[str] = "Su et al. 2021, RoFormer, arXiv:2104.09864"
-    is_rotary: ClassVar[bool] = True
+    is_rotary = True
 
     def __init__(
         self,
@@ -42,17 +47,29 @@ class Rotary(Position):
         head_dim: FromParent[int],
         theta: Annotated[float, Field(gt=1)] = 10000.0,
         layout: Literal["halves", "interleaved"] = "halves",
+        part: Annotated[float, Field(gt=0, le=1)] = 1.0,
+        scaling: Blueprint[RotaryScaling] | None = None,
     ) -> None:
         super().__init__()
-        if head_dim % 2:
-            raise ZooError(f"position 'rotary' requires an even head_dim, not {head_dim}")
-        self.head_dim = head_dim
+        dim = int(round(head_dim * part, 6))
+        if dim % 2 or dim == 0:
+            what = "head_dim" if part == 1 else f"number of rotated dimensions, {part} of each head"
+            raise ZooError(f"position 'rotary' requires an even {what}, not {dim}")
+        self.head_dim, self.dim = head_dim, dim
+        build = scaling.build if scaling else RotaryScaling
+        self.scaling = build(dim=dim)
         self.theta = theta
         self.layout = layout
         self.table = PositionTable(self._cos_sin)
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         cos, sin = self.table.rows(states.shape[2], offset, states)  # [T, d / 2]
+        if self.dim == self.head_dim:
+            return self._rotate(states, cos, sin)
+        first, others = states[..., : self.dim], states[..., self.dim :]
+        return torch.cat((self._rotate(first, cos, sin), others), dim=-1)
+
+    def _rotate(self, states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         if self.layout == "halves":
             x, y = states.chunk(2, dim=-1)
             return torch.cat(_rotate(x, y, cos, sin), dim=-1)
@@ -60,9 +77,8 @@ class Rotary(Position):
         return torch.stack(_rotate(x, y, cos, sin), dim=-1).flatten(-2)
 
     def _cos_sin(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        steps = torch.arange(0, self.head_dim, 2, device=t.device).double() / self.head_dim
-        angles = t[:, None] * self.theta**-steps  # [T, d / 2]
-        return angles.cos(), angles.sin()
+        angles = t[:, None] * self.scaling.frequencies(self.theta, t.device)  # [T, d / 2]
+        return self.scaling.magnitude * angles.cos(), self.scaling.magnitude * angles.sin()
 
 
 def _rotate(x: Tensor, y: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:

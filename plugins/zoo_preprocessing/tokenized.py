@@ -98,7 +98,7 @@ class TextEncoder:
                     f"the text {shown} has {len(ids)} tokens, more than max_length "
                     f"{self.max_length}; set truncate: true to cut it"
                 )
-            ids = ids[: self.max_length]
+            ids = self.tokenizer.shorten(ids, self.max_length)
         for token in self.reserved.keys() & set(ids):
             raise DataError(
                 f"the text {shown} contains '{self.reserved[token]}', which the model uses as a "

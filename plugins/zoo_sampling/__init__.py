@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Filter, Sampler, hookimpl
+from zoo_sampling.allowed_tokens import AllowedTokens
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
+from zoo_sampling.forced_tokens import ForcedTokens
 from zoo_sampling.greedy import Greedy
 from zoo_sampling.min_p import MinP
 from zoo_sampling.no_repeat_ngram import NoRepeatNgram
 from zoo_sampling.repetition_penalty import RepetitionPenalty
+from zoo_sampling.suppressed_tokens import SuppressedTokens
 from zoo_sampling.temperature import Temperature
 from zoo_sampling.top_k import TopK
 from zoo_sampling.top_p import TopP
@@ -28,4 +31,7 @@ def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
         Typical,
         RepetitionPenalty,
         NoRepeatNgram,
+        ForcedTokens,
+        SuppressedTokens,
+        AllowedTokens,
     ]

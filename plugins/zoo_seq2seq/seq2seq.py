@@ -38,12 +38,15 @@ class Seq2Seq(Model):
         target: target embedding; a second embedding like the source's if not set.
         shared: use the source embedding for the target too.
         bos: token ID that starts a target; may be the padding.
-        eos: token ID that ends a target.
+        eos: token ID that ends a target; also the padding of targets, if their embedding has none.
+        prompt: token IDs that follow bos in every target, such as a language or a task. In
+            generation, the key 'prompt' of the batch replaces them.
         return_attention: return the attention weights of the decoder, averaged over heads, for an
             objective that uses them.
 
     Shapes:
         batch {source [B, S], target [B, T] from bos to eos, padded} -> logits [B, T - 1, V];
+        in generation optionally prompt [B, P], without bos;
         with return_attention, extras attention_weights [B, T - 1, S] and source_mask [B, S].
     """
 
@@ -64,12 +67,14 @@ class Seq2Seq(Model):
         shared: bool = False,
         bos: Annotated[int, Field(ge=0)] = 1,
         eos: Annotated[int, Field(ge=0)] = 2,
+        prompt: list[Annotated[int, Field(ge=0)]] | None = None,
         return_attention: bool = False,
     ) -> None:
         super().__init__()
         self.shared = shared
         self.bos: int = bos
         self.eos: int = eos
+        self.prompt = tuple(prompt or ())
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
@@ -77,11 +82,9 @@ class Seq2Seq(Model):
             raise ZooError("'target' cannot be set with shared: true, which uses 'source' for both")
         embedding = self.source if shared else (target or source).build()
         self.pad = embedding.validate_special_tokens(bos=bos, eos=eos)
-        if embedding.padding is None:
-            raise ZooError(
-                f"the target embedding '{embedding.name}' has no padding, which targets of "
-                "different lengths need; set padding"
-            )
+        vocab = embedding.vocab or 0
+        if max(self.prompt, default=0) >= vocab:
+            raise ZooError(f"prompt ({max(self.prompt)}) must be less than vocab ({vocab})")
         self.decoder = decoder.build(
             embedding=embedding,
             memory_dim=self.encoder.output_dim,
@@ -124,19 +127,30 @@ class Seq2Seq(Model):
 
     def _outputs(self, inputs: Tensor, targets: Tensor, memory: Memory) -> Outputs:
         if not self.is_stochastic:
-            return Outputs(self.decoder(inputs, memory), targets, targets != self.pad)
+            return Outputs(self.decoder(inputs, memory), targets, self.target_mask(targets))
         with record_samples(self.decoder) as log:
             logits = self.decoder(inputs, memory)
-        return Outputs(logits, targets, targets != self.pad, log.total())
+        return Outputs(logits, targets, self.target_mask(targets), log.total())
+
+    def target_mask(self, targets: Tensor) -> Tensor:
+        """Return where targets [B, T], without bos, are not padding."""
+        if self.pad != self.eos:
+            return targets != self.pad
+        ends = (targets == self.eos).long()
+        return ends.cumsum(dim=1) - ends == 0  # up to the first eos
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         target = self._target_embedding().input_schema().with_dims("B", "T")
-        return {
+        prefix = (self.bos, *self.prompt)
+        schema = {
             "source": self.source.input_schema(),
             "target": target._replace(
-                optional=inference, pad=self.pad, prefix=(self.bos,), suffix=(self.eos,)
+                optional=inference, pad=self.pad, prefix=prefix, suffix=(self.eos,)
             ),
         }
+        if inference:
+            schema["prompt"] = target.with_dims("B", "P")._replace(optional=True)
+        return schema
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(
@@ -158,11 +172,18 @@ class Seq2Seq(Model):
 
     @torch.no_grad()
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
-        return self.generation_inputs(self.encode(batch["source"]))
+        return self.generation_inputs(self.encode(batch["source"]), batch.get("prompt"))
 
-    def generation_inputs(self, memory: Memory) -> GenerationInputs:
-        """Return the inputs of the decoding loop for an encoded source."""
-        return GenerationInputs(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
+    def generation_inputs(self, memory: Memory, prompt: Tensor | None = None) -> GenerationInputs:
+        """Return the inputs of the decoding loop for an encoded source and a prompt [B, P]."""
+        B, device = memory.states.shape[0], memory.states.device
+        if prompt is None and self.prompt:
+            prompt = torch.tensor(self.prompt, device=device).expand(B, -1)
+        if prompt is not None:
+            prompt = torch.cat([torch.full((B, 1), self.bos, device=device), prompt], dim=1)
+        return GenerationInputs(
+            self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad, prompt=prompt
+        )
 
     def get_embedding(self, side: str) -> Embedding:
         return self.source if side == "source" else self._target_embedding()

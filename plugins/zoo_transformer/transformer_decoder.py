@@ -19,10 +19,16 @@ from zoo.plugin import (
     Memory,
     Position,
     State,
-    build_layers,
 )
-from zoo_transformer.block import Block, build_position, layer_list, position_bias
+from zoo_transformer.block import (
+    Block,
+    build_blocks,
+    build_position,
+    layer_list,
+    position_bias,
+)
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.layer_kind import DEFAULT_OPTIONS, StackOptions
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
 
@@ -47,6 +53,9 @@ class TransformerDecoder(Decoder):
         position: position encoding; none if not set.
         dropout: dropout probability of the embeddings and of each sublayer's output.
         output: output layer; an untied linear layer if not set.
+        pattern: kinds of the layers, repeated; all layers are the same if not set.
+        sublayers: 'sequential', or attention and feed-forward network 'parallel' to each other,
+            each with its norm, or 'parallel-shared', with the same norm.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].
@@ -71,8 +80,8 @@ class TransformerDecoder(Decoder):
         cross: Blueprint[Attention] | None = None,
         norm: Blueprint[Norm] | None = None,
         position: Blueprint[Position] | None = None,
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         output: Blueprint[Output] | None = None,
+        options: StackOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
         dim = embedding.dim
@@ -81,24 +90,24 @@ class TransformerDecoder(Decoder):
         self.memory_dim, self.layers = memory_dim, layers
         self.embedding = embedding
         norms = norm.build() if norm else Norm()
-        self.blocks = build_layers(
+        self.blocks = build_blocks(
             layers,
-            lambda: Block(
+            options,
+            lambda kind: Block(
                 dim=dim,
                 memory_dim=memory_dim,
                 attention=attention,
                 cross=(cross or attention) if memory_dim else None,
                 feed_forward=feed_forward,
                 norm=norms,
-                dropout=dropout,
+                kind=kind,
+                options=options,
             ),
         )
-        self.position = build_position(
-            position, layer_list(self.blocks)[0].attention, dim, causal=True
-        )
+        self.position = build_position(position, layer_list(self.blocks), dim, causal=True)
         self.embedding_norm = norms.build(dim) if norms.embedding else None
         self.final_norm = norms.build(dim) if norms.final else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(options.dropout)
         self.output = output.build(embedding=embedding) if output else Output(embedding=embedding)
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
@@ -126,9 +135,15 @@ class TransformerDecoder(Decoder):
         # All rows have the same offset. On the CPU it is read, so that attention covers the filled
         # part of the cache only; on a GPU that would synchronise, so the rest is masked.
         at = state.per_hypothesis["at"]
-        return self._step(tokens, state, int(at[0]) if at.device.type == "cpu" else at[0])
+        x, state = self._step(tokens, state, int(at[0]) if at.device.type == "cpu" else at[0])
+        return self.logits(x), state
+
+    def process_prompt(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        x, state = self._step(tokens, state, 0)
+        return self.logits(x[:, -1:]), state
 
     def _step(self, tokens: Tensor, state: State, offset: int | Tensor) -> tuple[Tensor, State]:
+        """Compute the output of the last block [B, n, D] and the updated state."""
         before, per_source = state.per_hypothesis, state.per_source
         x, T = self.embed(tokens, offset), tokens.shape[1]
         keys = _filled(before["0.keys"], offset, T)
@@ -148,7 +163,7 @@ class TransformerDecoder(Decoder):
                 memory=source,
                 memory_mask=Mask(keys=per_source["mask"]),
             )
-        return self.logits(x), state.updated(after)
+        return x, state.updated(after)
 
     def embed(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
         """Compute the input of the first block: tokens [B, T] -> [B, T, D]."""

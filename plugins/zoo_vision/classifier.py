@@ -12,28 +12,72 @@ from zoo.plugin import (
     Blueprint,
     Embedding,
     Encoder,
+    FromParent,
+    Memory,
     OutputSchema,
     TensorSchema,
     forbid_stochastic,
     rename_params,
 )
 
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Inner(nn.Module):
+    r"""Dense layer between the pooled vector and the output layer of a classifier.
+
+    .. math:: h' = f(W h + b)
+
+    Args:
+        input_dim: width of the pooled vector.
+        dim: width of the result; input_dim if not set.
+        activation: f.
+        dropout: dropout probability of the pooled vector.
+
+    Shapes:
+        [B, input_dim] -> [B, dim].
+    """
+
+    def __init__(
+        self,
+        *,
+        input_dim: FromParent[int],
+        dim: Annotated[int, Field(ge=1)] | None = None,
+        activation: Literal["tanh", "relu", "gelu"] = "tanh",
+        dropout: Probability = 0.0,
+    ) -> None:
+        super().__init__()
+        self.input_dim, self.output_dim, self.activation = input_dim, dim or input_dim, activation
+        self.map = nn.Linear(input_dim, self.output_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, vector: Tensor) -> Tensor:
+        activate = {"tanh": torch.tanh, "relu": torch.relu, "gelu": nn.functional.gelu}
+        return activate[self.activation](self.map(self.dropout(vector)))
+
 
 class Classifier(Model):
     r"""Classifier: embedding, encoder and a linear layer over one pooled vector.
 
-    .. math:: p(y) = \mathrm{softmax}(W h + b)
+    .. math:: p(y) = \mathrm{softmax}(W h + b), \quad
+        \text{or with several labels } p(y_i) = \sigma(w_i h + b_i)
 
-    Paper: Dosovitskiy et al. 2021, equation 4.
+    Paper: Dosovitskiy et al. 2021, equation 4; Devlin et al. 2019, section 4.1, for an inner layer.
 
     Args:
         source: embedding of the input.
         encoder: encoder of the embedded input.
         classes: number of classes.
-        pooling: "first" uses the first encoder state, "summary" the encoder's summary.
+        pooling: "first" uses the first encoder state, "mean" the mean of the states, "summary" the
+            encoder's summary.
+        inner: dense layer before the output layer; none if not set.
+        dropout: dropout probability of the vector that the output layer takes.
+        multi_label: whether an item can have any number of labels (objective
+            `binary-cross-entropy`) instead of exactly one (`cross-entropy`).
 
     Shapes:
-        batch {source, target [B]} -> logits [B, 1, classes].
+        batch {source, target [B], or [B, classes] of 0 and 1 with multi_label} -> logits
+        [B, 1, classes].
     """
 
     name: ClassVar[str] = "classifier"
@@ -48,16 +92,22 @@ class Classifier(Model):
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
         classes: Annotated[int, Field(ge=1)],
-        pooling: Literal["first", "summary"] = "first",
+        pooling: Literal["first", "mean", "summary"] = "first",
+        inner: Blueprint[Inner] | None = None,
+        dropout: Probability = 0.0,
+        multi_label: bool = False,
     ) -> None:
         super().__init__()
         self.classes = classes
+        self.multi_label = multi_label
         self.pooling = pooling
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
-        width = self.encoder.output_dim if pooling == "first" else self.encoder.summary_dim
-        self.out = nn.Linear(width, classes)
+        width = self.encoder.summary_dim if pooling == "summary" else self.encoder.output_dim
+        self.inner = None if inner is None else inner.build(input_dim=width)
+        self.dropout = nn.Dropout(dropout)
+        self.out = nn.Linear(width if self.inner is None else self.inner.output_dim, classes)
 
     @classmethod
     def migrate(
@@ -69,23 +119,39 @@ class Classifier(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
-        vector = memory.states[:, 0] if self.pooling == "first" else memory.summary
-        targets = batch["target"][:, None]
-        return Outputs(
-            self.out(vector)[:, None], targets, torch.ones_like(targets, dtype=torch.bool)
-        )
+        vector = self.pool(memory)
+        if self.inner is not None:
+            vector = self.inner(vector)
+        logits = self.out(self.dropout(vector))[:, None]
+        mask = torch.ones(logits.shape[:2], dtype=torch.bool, device=logits.device)
+        return Outputs(logits, batch["target"][:, None], mask)
+
+    def pool(self, memory: Memory) -> Tensor:
+        """Return one vector [B, D] for each item."""
+        if self.pooling == "summary":
+            return memory.summary
+        if self.pooling == "first":
+            return memory.states[:, 0]
+        valid = memory.mask[..., None]
+        return memory.states.masked_fill(~valid, 0.0).sum(dim=1) / valid.sum(dim=1).clamp(min=1)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        target = TensorSchema(("B",), "integer", below=self.classes, optional=inference)
+        target = TensorSchema(("B",), "integer", below=self.classes)
+        if self.multi_label:
+            target = TensorSchema(("B", self.classes))
+        target = target._replace(optional=inference)
         return {"source": self.source.input_schema(), "target": target}
 
     def output_schema(self) -> OutputSchema:
-        return OutputSchema(logits="item")
+        targets: Literal["class", "multi-label"] = "multi-label" if self.multi_label else "class"
+        return OutputSchema(logits="item", targets=targets)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
         device = generator.device if generator else source.device
-        target = torch.randint(0, self.classes, (batch,), generator=generator, device=device)
-        return {"source": source, "target": target.to(source.device)}
+        high, shape = (2, (batch, self.classes)) if self.multi_label else (self.classes, (batch,))
+        target = torch.randint(0, high, shape, generator=generator, device=device)
+        dtype = self.out.weight.dtype if self.multi_label else None
+        return {"source": source, "target": target.to(source.device, dtype)}

@@ -39,6 +39,7 @@ class Waveform(Embedding):
         bias: whether the convolutions have a bias.
         norm: "group" normalises each channel of the first layer over all frames; "layer"
             normalises the channels of every layer at each frame.
+        last_norm: whether the frames are normalised before the projection.
         eps: epsilon of the last layer norm.
         conv_position: convolutional position embedding; none if not set.
 
@@ -66,6 +67,7 @@ class Waveform(Embedding):
         strides: Sizes,
         bias: bool = False,
         norm: Literal["group", "layer"] = "group",
+        last_norm: bool = True,
         eps: Annotated[float, Field(gt=0)] = 1e-5,
         conv_position: Blueprint[ConvPosition] | None = None,
     ) -> None:
@@ -90,7 +92,7 @@ class Waveform(Embedding):
             if norm == "group"
             else [nn.LayerNorm(channels) for _ in kernels]
         )
-        self.last_norm = nn.LayerNorm(channels, eps=eps)
+        self.last_norm = nn.LayerNorm(channels, eps=eps) if last_norm else None
         self.map = nn.Linear(channels, dim)
         self.surroundings = conv_position.build(dim=dim) if conv_position else None
 
@@ -121,7 +123,8 @@ class Waveform(Embedding):
             if i < len(self.norms):
                 states = self._normalize(states, lengths, self.norms[i])
             states = F.gelu(states)
-        vectors: Tensor = self.map(self.last_norm(states.transpose(1, 2)))
+        frames = states.transpose(1, 2)  # [B, S, C]
+        vectors: Tensor = self.map(frames if self.last_norm is None else self.last_norm(frames))
         padding_mask = ~length_mask(lengths, vectors.shape[1])[..., None]
         vectors = vectors.masked_fill(padding_mask, 0.0)
         if self.surroundings is None:

@@ -132,6 +132,24 @@ def test_scaled_dot_heads_match_torch_multihead_attention(heads, key_dim, bias, 
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_a_bias_of_keys_does_not_change_the_context(path):
+    biased = build(heads=2, project="qkv").double()
+    attention = build(heads=2, project="qkv", bias="qvo").double()
+    assert [
+        name for name, _ in biased.named_parameters() if name not in attention.state_dict()
+    ] == ["key.bias"]
+    with torch.no_grad():
+        for parameter in biased.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    attention.load_state_dict(
+        {name: tensor for name, tensor in biased.state_dict().items() if name != "key.bias"}
+    )
+    states = randn(2, 5, 6, dtype=torch.float64)
+    expected = biased(states, states).context
+    torch.testing.assert_close(path(attention, states, states, Mask()), expected)
+
+
 def test_recorded_weights_match_torch_multihead_attention():
     attention = build(heads=2).double()
     reference = nn.MultiheadAttention(6, 2, batch_first=True, dtype=torch.float64)
@@ -296,3 +314,13 @@ def test_a_step_applies_the_position():
 
     assert state == {}
     torch.testing.assert_close(step, parallel[:, 2:3], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("bias", "names"),
+    [(True, PROJECTIONS), (False, ()), ("qkv", PROJECTIONS[:3]), ("out", PROJECTIONS[3:])],
+)
+def test_projections_with_a_bias(bias, names):
+    attention = build(heads=2, bias=bias)
+    biases = {name for name, _ in attention.named_parameters() if name.endswith("bias")}
+    assert biases == {f"{name}.bias" for name in names}

@@ -82,6 +82,24 @@ def test_token_ids_without_a_tokenizer(tokenizer):
         zoo.generate(model, ["the cat"])
 
 
+def test_a_prompt_is_a_text_or_token_ids(tokenizer, tmp_path):
+    model = _model("seq2seq", tokenizer)
+    prompted = zoo.generate(model, ["the cat", "a"], max_length=5, prompt="on a")
+    assert prompted == zoo.generate(model, ["the cat", "a"], max_length=5, prompt=[7, 8])
+    assert prompted != zoo.generate(model, ["the cat", "a"], max_length=5)
+    path = str(zoo.save(model, tmp_path / "m.safetensors"))
+    for options in (["the cat", "--prompt", "on a"], ["4 5", "--prompt", "7 8", "--ids"]):
+        result = CliRunner().invoke(app, ["generate", path, *options, "--max-length", "5"])
+        assert result.output.split() == prompted[0][0].text.split()
+    model.tokenizer = None
+    with pytest.raises(zoo.ZooError, match=r"no tokenizer for targets.*--ids"):
+        zoo.generate(model, [[4]], prompt="on")
+    with pytest.raises(zoo.ZooError, match="prompt is empty"):
+        zoo.generate(model, [[4]], prompt=[])
+    with pytest.raises(zoo.ZooError, match="continues its inputs, so it does not take a prompt"):
+        zoo.generate(_model("language-model", tokenizer), ["the"], prompt="on")
+
+
 def test_samplers_filters_and_seeds(tokenizer):
     model = _model("language-model", tokenizer)
     beam = zoo.generate(model, ["the"], sampler={"type": "beam", "width": 3, "n_best": 3})

@@ -50,7 +50,7 @@ def test_push_pull_and_every_verb_that_takes_a_model(
 
 def test_commands_of_the_documentation_run(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    assert run_page("hub.md", skip=("zoo import",)) >= 8
+    assert run_page("hub.md", skip=("zoo import", "SmolLM2")) >= 8
 
 
 def test_pull_prints_commit_and_path(hub: Hub, published: str) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo.cli.main import app
 from zoo.errors import ArtifactError, HubError, RegistryError, ZooError
-from zoo.exchange.source_files import resolve_source
+from zoo.hub.importing import resolve_source
 from zoo.hub.models import find, read_header
 from zoo.hub.reference import Reference, parse_reference
 

@@ -146,6 +146,21 @@ def test_arguments_that_are_not_set_take_the_defaults_of_the_group():
     assert arguments == {"size": Size(width=1, hidden=2), "flag": False}
 
 
+@dataclass(frozen=True)
+class Shape:
+    width: int = 1
+
+
+class WithDefault:
+    def __init__(self, *, shape: Shape = Shape()) -> None: ...  # noqa: B008
+
+
+def test_the_default_of_a_group_is_that_of_its_fields():
+    (width,) = parameters(WithDefault)
+    assert (width.name, width.default) == ("width", 1)
+    assert constructor_arguments(WithDefault, {}) == {"shape": Shape()}
+
+
 @dataclass
 class Nested:
     size: Size

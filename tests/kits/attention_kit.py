@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from zoo import accelerate, recording
+from zoo.attention.options import AttentionOptions
 from zoo.plugin import Attention, Blueprint, Mask
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
@@ -44,11 +45,13 @@ def build(
     **form: Any,
 ) -> Attention:
     torch.manual_seed(0)
+    options = AttentionOptions(**{key: form.pop(key) for key in ("bias", "norm") if key in form})
     return Attention(
         query_dim=query_dim,
         key_dim=key_dim,
         scorer=SCORERS[scorer] if isinstance(scorer, str) else scorer,
         align=form.pop("align", Blueprint.of(Soft)),
+        options=options,
         **form,
     )
 

@@ -29,6 +29,16 @@ data = read_data(index_file(environment()))
 print(data is not None and is_current(data["fingerprint"]))
 """
 
+# The files have the content that was indexed, with other times of their last change.
+RENEW = """
+from zoo.cli.index.fingerprint import environment, take_fingerprint
+from zoo.cli.index.store import index_file, read_data, write_data
+data = read_data(index_file(environment()))
+old = data["fingerprint"]
+data["fingerprint"] = take_fingerprint(old["packages"], old["trees"], old["files"])
+write_data(index_file(environment()), data)
+"""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -84,9 +94,16 @@ class Shell:
 
     def has_current_index(self) -> bool:
         """Return whether the next command would use the index as it is."""
-        stdout, stderr = (process := self._start(PROBE)).communicate(timeout=300)
+        return self._evaluate(PROBE) == "True\n"
+
+    def renew_index(self) -> None:
+        """Make the index current for files that were copied back."""
+        self._evaluate(RENEW)
+
+    def _evaluate(self, code: str) -> str:
+        stdout, stderr = (process := self._start(code)).communicate(timeout=300)
         assert process.returncode == 0, stderr
-        return stdout == "True\n"
+        return stdout
 
     @property
     def index_files(self) -> list[Path]:

@@ -1,103 +1,18 @@
 """Small random models of transformers, their import, and the comparison of logits."""
 
+from itertools import takewhile
+
 import torch
 import transformers as hf
+from hf_models import ENCODERS, EOS, MODELS, PAD
 
 import zoo
 
 hf.logging.set_verbosity_error()
 hf.logging.disable_progress_bar()
 
-PAD, EOS = 0, 2
-
-_BERT = {
-    "vocab_size": 31, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "intermediate_size": 12,
-}  # fmt: skip
-_LLAMA = {
-    "vocab_size": 31, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": EOS,
-}  # fmt: skip
-_T5 = {
-    "vocab_size": 31, "d_model": 8, "d_kv": 3, "d_ff": 12, "num_layers": 2, "num_heads": 2,
-    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20,
-    "decoder_start_token_id": PAD, "eos_token_id": EOS,
-}  # fmt: skip
-_GPT2 = {
-    "vocab_size": 31, "n_positions": 24, "n_embd": 8, "n_layer": 2, "n_head": 2,
-    "bos_token_id": EOS, "eos_token_id": EOS,
-}  # fmt: skip
-_WAV2VEC2 = {
-    "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "intermediate_size": 12, "conv_dim": [4, 4], "conv_kernel": [5, 3], "conv_stride": [3, 2],
-    "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
-    "pad_token_id": 3,
-}  # fmt: skip
-
-MODELS = {
-    "bert": (hf.BertForMaskedLM, hf.BertConfig(**_BERT, max_position_embeddings=16)),
-    "roberta": (
-        hf.RobertaForMaskedLM,
-        hf.RobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
-    ),
-    "distilbert": (
-        hf.DistilBertForMaskedLM,
-        hf.DistilBertConfig(
-            vocab_size=31, dim=8, n_layers=2, n_heads=1, hidden_dim=12, max_position_embeddings=16
-        ),
-    ),
-    "gpt2": (hf.GPT2LMHeadModel, hf.GPT2Config(**_GPT2)),
-    "gpt2-untied": (
-        hf.GPT2LMHeadModel,
-        hf.GPT2Config(**_GPT2, n_inner=20, tie_word_embeddings=False, activation_function="relu"),
-    ),
-    "marian": (
-        hf.MarianMTModel,
-        hf.MarianConfig(
-            vocab_size=31, d_model=8, encoder_layers=2, decoder_layers=1,
-            encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=12,
-            decoder_ffn_dim=10, max_position_embeddings=32, pad_token_id=PAD, eos_token_id=EOS,
-            decoder_start_token_id=PAD, scale_embedding=True, activation_function="swish",
-            forced_eos_token_id=None,
-        ),
-    ),
-    "t5": (hf.T5ForConditionalGeneration, hf.T5Config(**_T5, num_decoder_layers=1)),
-    "t5-1.1": (
-        hf.T5ForConditionalGeneration,
-        hf.T5Config(**_T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-    ),
-    "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**_LLAMA)),
-    "llama-biased": (
-        hf.LlamaForCausalLM,
-        hf.LlamaConfig(
-            **_LLAMA, head_dim=6, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
-            rope_parameters={"rope_type": "default", "rope_theta": 500.0}, pad_token_id=PAD,
-        ),
-    ),
-    "mistral": (hf.MistralForCausalLM, hf.MistralConfig(**_LLAMA, sliding_window=None)),
-    "mistral-one-head": (
-        hf.MistralForCausalLM,
-        hf.MistralConfig(
-            **_LLAMA | {"num_attention_heads": 1, "num_key_value_heads": 1}, sliding_window=None
-        ),
-    ),
-    "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(**_LLAMA)),
-    "vit": (
-        hf.ViTForImageClassification,
-        hf.ViTConfig(
-            hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
-            image_size=8, patch_size=4, num_labels=3,
-        ),
-    ),
-    "wav2vec2": (hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**_WAV2VEC2)),
-    "wav2vec2-stable": (
-        hf.Wav2Vec2ForCTC,
-        hf.Wav2Vec2Config(
-            **_WAV2VEC2, feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True
-        ),
-    ),
-}  # fmt: skip
-"""Class and config by name; a name starts with the importer's name."""
+MAX_LENGTH = 12
+"""Number of tokens to generate."""
 
 
 def hf_model(name):
@@ -115,7 +30,7 @@ def randomize(name, model):
             parameter.add_(0.2 * torch.randn_like(parameter))
         for parameter_name, values in sinusoids.items():
             model.get_parameter(parameter_name).copy_(values)
-        if name == "marian":
+        if hasattr(model, "final_logits_bias"):
             model.final_logits_bias.copy_(torch.randn(1, model.config.vocab_size))
         if name == "t5-1.1":  # untied, as in the published files
             model.lm_head.weight = torch.nn.Parameter(torch.randn(31, 8))
@@ -130,7 +45,7 @@ def import_and_load(folder, output_dir):
 def export_and_load(model, output_dir, to):
     """Return the folder of an export, and the model that transformers loads from it."""
     file = zoo.save(model, output_dir / "out.safetensors")
-    folder = zoo.export_model(file, output_dir / "out", to=to.partition("-")[0])
+    folder = zoo.export_model(file, output_dir / "out", to=MODELS[to][1].model_type)
     return folder, MODELS[to][0].from_pretrained(folder).eval()
 
 
@@ -142,38 +57,91 @@ def padded_batch(*, low=3, vocab=31, length=7, pad=PAD):
     return tokens.masked_fill(~mask, pad), mask
 
 
-def prompts(count=50):
+def prompts(count=50, low=3):
+    """Return prompts [count, 5] of tokens from `low` on."""
     generator = torch.Generator().manual_seed(3)
-    return torch.randint(3, 30, (count, 5), generator=generator)
+    return torch.randint(low, 30, (count, 5), generator=generator)
+
+
+def generate_transformers(model, tokens, *, eos=EOS, **options):
+    """Return the tokens that transformers generates, without the end token."""
+    prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
+    pad = model.config.pad_token_id
+    if pad not in (None, eos):
+        # Models of the zoo do not generate padding, as translation models of transformers.
+        options |= {"suppress_tokens": [pad]}
+    if not model.config.is_encoder_decoder:
+        options |= {"pad_token_id": eos}
+    with torch.no_grad():
+        rows = model.generate(
+            input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=MAX_LENGTH,
+            do_sample=False, eos_token_id=eos, **options,
+        )[:, prompt:].tolist()  # fmt: skip
+    return [row[: row.index(eos)] if eos in row else row for row in rows]
+
+
+def generate_zoo(model, rows, sampler="greedy"):
+    answers = zoo.generate(
+        model, [row.tolist() for row in rows], sampler=sampler, max_length=MAX_LENGTH
+    )
+    return [ranked[0].tokens for ranked in answers]
+
+
+def with_bos(model, tokens):
+    """Return prompts that begin with the start token, if the model has one."""
+    if model.generation_input == "prompt" and model.bos is not None:
+        tokens = tokens.clone()
+        tokens[:, 0] = model.bos
+    return tokens
+
+
+def generate_both(ours, theirs, tokens):
+    """Return the tokens that both models generate greedily."""
+    if theirs.main_input_name == "input_features":
+        return generate_spoken(ours, theirs, len(tokens))
+    tokens = with_bos(ours, tokens)
+    expected = generate_transformers(theirs, tokens, eos=theirs.config.eos_token_id)
+    return generate_zoo(ours, tokens), expected
+
+
+@torch.no_grad()
+def generate_spoken(ours, theirs, count, **options):
+    """Return the tokens that Whisper of both generates greedily, without the end token."""
+    audio, features = speech(theirs, count)
+    inputs = [(samples.numpy(), 16000) for samples in audio]
+    answers = zoo.generate(ours, inputs, max_length=MAX_LENGTH, **options)
+    eos, pad = theirs.config.eos_token_id, theirs.config.pad_token_id
+    suppressed = {"suppress_tokens": [pad]} if pad != eos else {}
+    rows = theirs.generate(
+        features, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed
+    ).tolist()
+    expected = [list(takewhile(lambda token: token not in (eos, pad), row)) for row in rows]
+    return [ranked[0].tokens for ranked in answers], expected
 
 
 @torch.no_grad()
 def compare_logits(name, ours, theirs):
     """Return the logits of both models for the same padded batch, without padding."""
     model_type = ours.spec["model"]["type"].rpartition(":")[2]
-    if model_type == "masked-lm":
-        tokens, mask = padded_batch(pad=ours.source.padding)
-        source, options = tokens, {}
-        if name == "bert":
-            segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
-            source = torch.stack([tokens, segments], dim=-1)
-            options = {"token_type_ids": segments}
-        expected = theirs(input_ids=tokens, attention_mask=mask, **options).logits
-        return ours({"source": source, "target": tokens}).logits[mask], expected[mask]
+    if theirs.config.model_type in ENCODERS:
+        return _encoder_outputs(ours, theirs)
     if model_type == "language-model":
         tokens, mask = padded_batch(low=0 if ours.embedding.padding is None else 1)
         expected = theirs(input_ids=tokens, attention_mask=mask).logits[:, :-1]
         valid = mask[:, 1:]
         return ours({"target": tokens, "mask": mask}).logits[valid], expected[valid]
+    if name == "whisper":
+        return _spoken_logits(ours, theirs)
     if model_type == "seq2seq":
         pad = ours.source.padding
         source, mask = padded_batch(low=5, length=13, pad=pad)
-        target, _ = padded_batch(low=5, length=12, pad=pad)
+        target, valid = padded_batch(low=5, length=12, pad=pad)
         target[:, 0] = ours.bos
         expected = theirs(
             input_ids=source, attention_mask=mask, decoder_input_ids=target[:, :-1]
         ).logits
-        return ours({"source": source, "target": target}).logits, expected
+        valid = valid[:, :-1]
+        return ours({"source": source, "target": target}).logits[valid], expected[valid]
     if model_type == "ctc-recogniser":
         return _audio_logits(ours, theirs)
     side, channels = theirs.config.image_size, theirs.config.num_channels
@@ -181,6 +149,49 @@ def compare_logits(name, ours, theirs):
     targets = torch.zeros(3, dtype=torch.long)
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
+
+
+def speech(theirs, count=3):
+    """Return audio [count, L] and the features that Whisper of transformers computes of it."""
+    samples = 2 * theirs.config.max_source_positions * 160
+    audio = torch.randn(count, samples, generator=torch.Generator().manual_seed(2))
+    audio[0, samples // 2 :] = 0.0
+    extractor = hf.WhisperFeatureExtractor(feature_size=theirs.config.num_mel_bins)
+    features = extractor(
+        list(audio.numpy()), sampling_rate=16000, max_length=samples, return_tensors="pt"
+    )
+    return audio, features.input_features
+
+
+def _spoken_logits(ours, theirs):
+    """Compare targets of unequal length; transformers does not mask audio."""
+    audio, features = speech(theirs)
+    target, valid = padded_batch(low=5, length=12, pad=ours.pad)
+    target[:, 0] = ours.bos
+    expected = theirs(input_features=features, decoder_input_ids=target[:, :-1]).logits
+    valid = valid[:, :-1]
+    return ours({"source": audio, "target": target}).logits[valid], expected[valid]
+
+
+def _encoder_outputs(ours, theirs):
+    """Compare the outputs of encoders of texts: of each token, or of each text."""
+    tokens, mask = padded_batch(pad=ours.source.padding)
+    source, options = tokens, {}
+    if ours.source.segments is not None and ours.source.segments.num_embeddings > 1:
+        segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
+        source = torch.stack([tokens, segments], dim=-1)
+        options = {"token_type_ids": segments}
+    example = ours.example(3, tokens.shape[1], torch.Generator().manual_seed(0))
+    actual = ours({**example, "source": source})
+    expected = theirs(input_ids=tokens, attention_mask=mask, **options)
+    if ours.name == "classifier":
+        return actual.logits[:, 0], expected.logits
+    if ours.name != "features":
+        return actual.logits[mask], expected.logits[mask]
+    pairs = [(actual.logits[mask], expected.last_hidden_state[mask])]
+    if "pooled" in actual.extras:
+        pairs.append((actual.extras["pooled"], expected.pooler_output))
+    return tuple(torch.cat(tensors) for tensors in zip(*pairs, strict=True))
 
 
 def _audio_logits(ours, theirs):

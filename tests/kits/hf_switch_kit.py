@@ -1,12 +1,18 @@
 """Config switches of transformers: other values of each key, and the comparison of logits."""
 
+import copy
+from functools import cache
+
 import torch
-from hf_model_kit import MODELS, compare_logits, randomize
+from hf_model_kit import compare_logits, randomize
+from hf_models import MODELS, VALUES as OWN_VALUES
 from huggingface_hub.errors import StrictDataclassError
 
 import zoo
+from zoo.registry.component_registry import default_registry
+from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS
 
-ARCHITECTURES = [name for name in MODELS if "-" not in name]
+ARCHITECTURES = [name for name, (_, config) in MODELS.items() if name == config.model_type]
 SIZES = {"hidden_size", "d_model", "n_embd", "dim"}
 NO_SWITCHES = {
     "architectures", "model_type", "transformers_version", "_name_or_path", "dtype",
@@ -74,14 +80,54 @@ EXTRA_KEYS = [
 """Keys that are not in every config class; code of transformers reads some of them anyway."""
 
 
+DERIVED = {
+    "feed_forward_proj": ("dense_act_fn", "is_gated_act"),
+    "num_hidden_layers": ("layer_types",),
+    "attention_types": ("attention_layers",),
+}
+"""Keys that transformers computes from another."""
+IMPORTERS = {importer.name: importer for importer in default_registry().importers}
+
+
+def ignored(importer):
+    return {**COMMON_IGNORED_KEYS, **importer.ignored_keys}
+
+
+def rejection(name, key, value):
+    """Return the message of the error that a changed config raises, or None."""
+    config = MODELS[name][1].to_dict() | {key: value, "architectures": None}
+    config = {k: v for k, v in config.items() if k not in DERIVED.get(key, ())}
+    if key == "feed_forward_proj":
+        config |= {"dense_act_fn": None, "is_gated_act": value.startswith("gated-")}
+    try:
+        IMPORTERS[name].spec(config)
+    except zoo.ZooError as error:
+        return str(error)
+    return None
+
+
+@cache
+def accepted_switches(name):
+    """Return the switches that the importer accepts alone and that may change the outputs."""
+    known = {*MODELS[name][1].to_dict(), *OWN_VALUES.get(name, {})} - ignored(
+        IMPORTERS[name]
+    ).keys()
+    return [
+        (key, value)
+        for key, value in switches(name)
+        if key in known and rejection(name, key, value) is None
+    ]
+
+
 def switches(name):
     """Return pairs of a key and a value other than that of the small model."""
     config = MODELS[name][1].to_dict()
+    own = OWN_VALUES.get(name, {})
     pairs = []
-    for key in dict.fromkeys([*config, *EXTRA_KEYS]):
+    for key in dict.fromkeys([*config, *EXTRA_KEYS, *own]):
         if key in NO_SWITCHES:
             continue
-        values = VALUES.get(key) or _other_values(key, config.get(key))
+        values = own.get(key) or VALUES.get(key) or _other_values(key, config.get(key))
         pairs += [(key, value) for value in values if value != config.get(key)]
     return pairs
 
@@ -100,13 +146,11 @@ def build_switched(name, changes):
     """Return the model with changed keys, or None if transformers does not accept them."""
     cls, config = MODELS[name]
     given = {k: v for k, v in config.to_dict().items() if k not in NO_SWITCHES}
-    derived = {"feed_forward_proj": ("dense_act_fn", "is_gated_act")}
-    derived["num_hidden_layers"] = ("layer_types",)
-    dropped = [other for key in changes for other in derived.get(key, ())]
+    dropped = [other for key in changes for other in DERIVED.get(key, ())]
     given = {k: v for k, v in given.items() if k not in dropped}
     try:
         torch.manual_seed(0)
-        return randomize(name, cls(type(config)(**{**given, **changes})))
+        return randomize(name, cls(type(config)(**copy.deepcopy({**given, **changes}))))
     except (ValueError, TypeError, RuntimeError, KeyError, StrictDataclassError):
         return None
 

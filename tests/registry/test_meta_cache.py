@@ -42,6 +42,23 @@ def test_views_and_operations_in_place_keep_their_tensor():
         assert run_on_meta(aten.t.default, (META,), {})._base is META
 
 
+def test_an_operation_in_place_that_changes_the_form_runs_every_time():
+    for _ in range(2):
+        tensor = torch.empty(3, 4, device="meta")
+        assert run_on_meta(aten.t_.default, (tensor,), {}) is tensor
+        assert tensor.shape == (4, 3)
+
+
+def test_results_depend_on_the_default_dtype():
+    default = torch.get_default_dtype()
+    assert run_on_meta(aten.div.Tensor, (INTEGERS, 2), {}).dtype == default
+    try:
+        torch.set_default_dtype(torch.float64)
+        assert run_on_meta(aten.div.Tensor, (INTEGERS, 2), {}).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(default)
+
+
 def test_an_invalid_operation_raises_every_time():
     for _ in range(2):
         with pytest.raises(RuntimeError):

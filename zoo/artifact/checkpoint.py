@@ -14,11 +14,14 @@ from zoo.interfaces.tensors import TensorMeta, TensorReader
 
 
 def open_tensors(paths: Sequence[Path]) -> TensorReader:
-    """Return a reader of the tensors in one or more files, such as the shards of a checkpoint."""
-    return tensor_reader([MappedFile(path) for path in paths])
+    """Return a reader of the tensors in one or more files, such as the shards of a checkpoint.
+
+    Each tensor that is read is a copy, so that the memory of the files is never mapped as a whole.
+    """
+    return tensor_reader([MappedFile(path) for path in paths], copy=True)
 
 
-def tensor_reader(mapped: Sequence[MappedFile]) -> TensorReader:
+def tensor_reader(mapped: Sequence[MappedFile], *, copy: bool = False) -> TensorReader:
     """Return a reader of the tensors in one or more open files."""
     files: dict[str, MappedFile] = {}
     for file in mapped:
@@ -33,6 +36,8 @@ def tensor_reader(mapped: Sequence[MappedFile]) -> TensorReader:
         raise ArtifactError(f"{folder} contains more than {MAX_TENSORS:,} tensors")
     stored = {name: files[name].layout.tensors[name] for name in sorted(files)}
     metas = {name: TensorMeta(one.shape, DTYPES[one.dtype]) for name, one in stored.items()}
+    if copy:
+        return TensorReader(metas, lambda name: files[name].read(name))
     return TensorReader(metas, lambda name: files[name].tensor(name))
 
 

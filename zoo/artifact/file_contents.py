@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -48,6 +48,19 @@ class FileContents:
         layout = Layout(own, table)
         own["digest"] = layout.digest()
         return layout.encode()
+
+    def write_stream(self, file: Path, tensors: Iterable[tuple[str, Tensor]]) -> None:
+        """Write and hash the tensors of the only file as they are produced, in any order."""
+        header = self.header(0, _HASH_PLACEHOLDER)
+        with open(file, "wb") as out:
+            out.write(header)
+            for name, tensor in tensors:
+                raw = tensor_bytes(tensor)
+                self.hashes[name] = hashlib.sha256(raw).hexdigest()
+                out.seek(len(header) + self.tables[0][name].begin)
+                out.write(raw)
+            out.seek(0)
+            out.write(self.header(0, self.identity()))
 
     def write(self, files: Sequence[Path]) -> dict[str, object]:
         """Write and hash the tensors of each file. Return the metadata of the index.

@@ -87,12 +87,16 @@ class Header:
         }
 
 
+class NotAnArtifactError(ArtifactError):
+    """A safetensors file without a spec, such as that of another library."""
+
+
 def check_digest(path: Path, layout: Layout) -> None:
     """Raise ArtifactError if the header is of another format or does not match its digest."""
     metadata = layout.metadata
     found = metadata.get("zoo")
     if not found:
-        raise ArtifactError(
+        raise NotAnArtifactError(
             f"{path} contains no spec, so it is not an artifact; "
             "'zoo import' converts models of other libraries"
         )

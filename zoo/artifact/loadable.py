@@ -34,7 +34,7 @@ def check_loadable(
     spec and compared with the tensors, and its outputs are compared with the probe.
     """
     try:
-        header = _parse_headers(Path(path), contents)
+        header = parse_headers(Path(path), contents)
         entries = model.component_entries
         registry = ComponentRegistry(entries=entries) if entries else default_registry()
         resolved = resolve_versions(header, tensors, registry)
@@ -59,7 +59,7 @@ def _check_outputs(path: object, rebuilt: Model, probe: Mapping[str, Any] | None
         )
 
 
-def _parse_headers(path: Path, contents: FileContents) -> Header:
+def parse_headers(path: Path, contents: FileContents) -> Header:
     """Return the header that the files would have, parsed and validated."""
     count = len(contents.shards)
     if count > MAX_SHARDS:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -108,6 +109,18 @@ class MappedFile:
         count = stored.nbytes // dtype.itemsize
         flat = torch.frombuffer(self._data, dtype=dtype, count=count, offset=begin)
         return flat if len(stored.shape) == 1 else flat.view(stored.shape)
+
+    def read(self, name: str) -> Tensor:
+        """Return a copy of a tensor, read from the file, so that no page of it stays mapped."""
+        stored = self.layout.tensors[name]
+        begin = self._begin + stored.begin
+        try:
+            data = numpy.fromfile(self.path, numpy.uint8, count=stored.nbytes, offset=begin)
+        except OSError as error:
+            raise ArtifactError(f"{self.path} cannot be read: {os_error_message(error)}") from None
+        if data.size != stored.nbytes:
+            raise ArtifactError(f"{self.path} was changed while it was read")
+        return torch.from_numpy(data).view(DTYPES[stored.dtype]).view(stored.shape)
 
 
 class ArtifactFile(MappedFile):

@@ -72,7 +72,7 @@ def save(
     try:
         target = _resolve_target(path, is_sharded=max_bytes is not None)
         proof = _record_probe(model) if probe else {"skipped": "saved with probe=False"}
-        contents = FileContents(shards, _build_metadata(model, provenance or {}, proof, base))
+        contents = FileContents(shards, build_metadata(model, provenance or {}, proof, base))
         check_loadable(path, model, tensors, contents)
         if probe and (reason := proof.get("skipped")):
             _require_new(target, reason)
@@ -185,7 +185,7 @@ def _require_new(target: Path, reason: str) -> None:
         )
 
 
-def _build_metadata(
+def build_metadata(
     model: Model,
     provenance: Mapping[str, Any],
     probe: Mapping[str, Any],

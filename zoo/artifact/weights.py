@@ -78,7 +78,7 @@ def load_weights(
         ) from None
     model = attach_metadata(tree, spec)
     expected = named_tensors(model)
-    _check_tensors(source, tensors, expected)
+    check_tensors(source, tensors, expected)
     modules = list(model.modules())
 
     def move(tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
@@ -98,7 +98,7 @@ def load_weights(
     return model
 
 
-def _check_tensors(
+def check_tensors(
     source: object, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]
 ) -> None:
     """Raise ArtifactError, with the differences, unless the tensors are exactly the model's."""

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from zoo.attention.heads import merge_heads, repeat_heads, rotate_heads, split_heads
 from zoo.attention.linear import Linear
+from zoo.attention.options import DEFAULT_OPTIONS, AttentionOptions
 from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
+from zoo.attention.query_key_norm import QueryKeyNorm, norm_heads
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
 from zoo.errors import ZooError
@@ -61,7 +63,10 @@ class Attention(RecordsAttention):
             ('kv' if the scorer ignores keys). With projections, the merged heads are projected to
             query_dim.
         bias: whether the projections have a bias; 'qkv' adds a bias to all projections except the
-            output projection.
+            output projection, 'qvo' to all except that of the keys, which does not change a softmax
+            over dot products, 'out' only to the output projection.
+        norm: kind of the norms of projected queries and keys, before they are rotated; none if
+            not set.
 
     Shapes:
         query [B, T, query_dim], states [B, S, key_dim] -> context [B, T, output_dim].
@@ -81,9 +86,10 @@ class Attention(RecordsAttention):
         head_dim: Annotated[int, Field(ge=1)] | None = None,
         merge: Literal["concat", "mean"] = "concat",
         project: Literal["auto", "none", "qkv", "kv"] = "auto",
-        bias: bool | Literal["qkv"] = True,
+        options: AttentionOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
+        biased = options.biased
         self.query_dim, self.key_dim = query_dim, key_dim
         self.heads, self.kv_heads, self.merge = heads, kv_heads or heads, merge
         self.project = resolve_project(project, scorer, heads)
@@ -100,10 +106,11 @@ class Attention(RecordsAttention):
                     f"query_dim ({query_dim}) must be divisible by heads ({heads}), or set head_dim"
                 )
             self.head_dim = inner_key_dim = head_dim or query_dim // heads
-            self.query = Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
-            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+            self.query = Linear(query_dim, heads * inner_key_dim, bias="q" in biased)
+            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias="k" in biased)
             if self.project == "qkv":
-                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias="v" in biased)
+        self.query_norm, self.key_norm = self._build_norms(options.norm)
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
         self.align: Alignment = align.build(query_dim=self.head_dim)
         if self.project == "none" and heads > 1 and self.scorers.shared:
@@ -113,7 +120,7 @@ class Attention(RecordsAttention):
             )
         self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
-            self.out = Linear(self.output_dim, query_dim, bias=bias is True)
+            self.out = Linear(self.output_dim, query_dim, bias="o" in biased)
             self.output_dim = query_dim
 
     def forward(
@@ -164,7 +171,13 @@ class Attention(RecordsAttention):
             queries = split_heads(self.query(query), self.heads)
         if isinstance(memory, Tensor):
             memory = self.prepare(memory, position=position, offset=offset)
-        return rotate_heads(queries, position, offset), memory
+        return self.prepare_queries(queries, position, offset), memory
+
+    def prepare_queries(
+        self, queries: Tensor, position: Position | None, offset: int | Tensor
+    ) -> Tensor:
+        """Normalise and rotate projected queries [B, H, T, Dq]."""
+        return rotate_heads(norm_heads(queries, self.query_norm), position, offset)
 
     def prepare(
         self, memory: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
@@ -183,7 +196,7 @@ class Attention(RecordsAttention):
         self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
     ) -> dict[str, Tensor]:
         """Return the output of `prepare` for projected keys and values, both [B, Hkv, S, *]."""
-        keys = rotate_heads(keys, position, offset)
+        keys = rotate_heads(norm_heads(keys, self.key_norm), position, offset)
         if not self.scorers.shared:
             keys = repeat_heads(keys, self.heads)
         return {"keys": self.scorers.prepare(keys), "values": values}
@@ -225,6 +238,16 @@ class Attention(RecordsAttention):
         merged = merge_heads(context, self.merge)
         output: Tensor = self.out(merged) if self.project != "none" else merged
         return output
+
+    def _build_norms(
+        self, norm: Blueprint[QueryKeyNorm] | None
+    ) -> tuple[nn.Module, nn.Module] | tuple[None, None]:
+        if norm is None:
+            return None, None
+        if self.project != "qkv":
+            raise ZooError("norm requires projections of queries and keys; set project: qkv")
+        norms = norm.build()
+        return norms.build(self.heads, self.head_dim), norms.build(self.kv_heads, self.head_dim)
 
     def _score(
         self, queries: Tensor, keys: Tensor, state: Mapping[str, Tensor]

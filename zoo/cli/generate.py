@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
+from zoo.cli.chat import converse, parse_conversation
+from zoo.cli.inputs import FileOption, InputLines, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
 from zoo.cli.run_options import DeviceOption, default_device
 
@@ -36,7 +37,17 @@ def command(
             help="Set a parameter of the sampler, for example width=4. Repeatable.",
         ),
     ] = None,
-    max_length: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 64,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="Tokens that the output of a model with a source starts with, for example the "
+            "target language: de_DE. With --ids, token IDs. Default: those of the model's spec.",
+        ),
+    ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of new tokens; default: 64, with --chat 512."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     ids: Annotated[
         bool, typer.Option("--ids", help="Read each INPUT as token IDs separated by spaces.")
@@ -46,6 +57,14 @@ def command(
         typer.Option(
             "--stream",
             help="Print the text while it is generated (samplers with one hypothesis only).",
+        ),
+    ] = False,
+    chat: Annotated[
+        bool,
+        typer.Option(
+            "--chat",
+            help="Apply the model's chat template: to each INPUT, a message or a JSON list of "
+            "messages; without INPUT, to the lines that you type.",
         ),
     ] = False,
     device: DeviceOption = None,
@@ -61,23 +80,35 @@ def command(
     from zoo.generation.prediction import can_predict
     from zoo.hub.models import load
 
-    read = read_inputs(texts or [], file)
+    if chat and ids:
+        raise typer.BadParameter("--chat and --ids exclude each other")
+    is_conversation = chat and not texts and file is None
+    read = InputLines([], None) if is_conversation else read_inputs(texts or [], file)
     lines = read.lines
-    inputs: list[Any] = [_parse_ids(line) for line in lines] if ids else lines
+    with read.report_lines():
+        inputs = [_parse_input(line, n, ids=ids, chat=chat) for n, line in enumerate(lines, 1)]
     loaded = load(model, device=default_device(device))
-    if loaded.generation_input is None and (can_predict(loaded) or can_predict(loaded, "position")):
+    if (
+        not chat
+        and loaded.generation_input is None
+        and (can_predict(loaded) or can_predict(loaded, "position"))
+    ):
         with read.report_lines():
             rows = predict_lines(loaded, lines)
         print_predictions(rows, as_json=as_json)
         return
-    if not ids:
+    if not ids and not chat:
         warn_unknown(loaded, lines)
     options: dict[str, Any] = {
         "sampler": _sampler_config(sampler, settings or [], loaded.spec or {}),
         "filters": None if filters is None else [parse_yaml(text, "--filter") for text in filters],
-        "max_length": max_length,
+        "prompt": _parse_ids(prompt) if ids and prompt is not None else prompt,
+        "max_length": max_length or (512 if chat else 64),
         "seed": seed,
     }
+    if is_conversation:
+        converse(loaded, options)
+        return
     if stream:
         with read.report_lines():
             _stream(loaded, inputs, options)
@@ -109,6 +140,12 @@ def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
         for piece in pieces:
             print(piece, end="", flush=True)
         print()
+
+
+def _parse_input(line: str, number: int, *, ids: bool, chat: bool) -> Any:
+    if chat:
+        return parse_conversation(line, number)
+    return _parse_ids(line) if ids else line
 
 
 def _parse_ids(line: str) -> list[int]:

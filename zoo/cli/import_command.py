@@ -70,9 +70,8 @@ def command(
     A folder with adapter_config.json is an adapter of peft, which needs --base.
     """
     from zoo.errors import ZooError
-    from zoo.exchange.adapter_folder import is_adapter_folder
-    from zoo.exchange.import_plan import plan_import
-    from zoo.exchange.source_files import resolve_source
+    from zoo.hub.adapter_folder import is_adapter_folder
+    from zoo.hub.importing import plan_source, resolve_source
     from zoo.hub.reference import is_repository
 
     if output is None and not dry_run:
@@ -85,7 +84,7 @@ def command(
     if force and check is None:
         raise ZooError("--force needs --check; without it the model is always written")
     with report_spec_errors(as_json=as_json):
-        import_plan = plan_import(
+        import_plan = plan_source(
             source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
         )
         result = None
@@ -111,8 +110,8 @@ def command(
 
 def _import_adapter(source: str, output: Path | None, base: str | None, *, as_json: bool) -> None:
     from zoo.errors import ZooError
-    from zoo.exchange.adapter_exchange import import_adapter
-    from zoo.exchange.adapter_folder import CONFIG, is_adapter_folder
+    from zoo.hub.adapter_exchange import import_adapter
+    from zoo.hub.adapter_folder import CONFIG, is_adapter_folder
 
     if not is_adapter_folder(source):
         raise ZooError(f"--base is for adapters, but {source} has no {CONFIG}")

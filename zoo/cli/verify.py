@@ -27,8 +27,7 @@ def command(
     """Check the header, the hashes, the spec and the probe of a model."""
     from zoo.artifact import verify
     from zoo.errors import ArtifactError
-    from zoo.hub.bases import find_base
-    from zoo.hub.models import find
+    from zoo.hub.models import find, find_base
 
     path = find(model)
     with _progress_bar(_total_bytes(path)) as progress:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from zoo.data.chat_template import CHAT
 from zoo.data.special_tokens import check_special_tokens, remove_special_tokens
 from zoo.data.tokenizer_growth import Growth
 from zoo.errors import MissingExtra, ZooError, truncate
@@ -50,10 +51,56 @@ class Tokenizer:
         with _report_errors("the tokenizer cannot encode the text"):
             return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
 
+    def encode_formatted(self, text: str) -> list[int]:
+        """Return the token IDs of a text that contains its special tokens, such as a chat."""
+        self._growth.check_texts(self.backend, [text])
+        with _report_errors("the tokenizer cannot encode the text"):
+            return list(self.backend.encode(text, add_special_tokens=False).ids)
+
     def encode_plain(self, texts: Sequence[str], field: TensorSchema) -> list[list[int]]:
         """Return the token IDs without the start and end tokens of a schema, which are added when
         a batch is made. The tokenizer's post-processor may have added them."""
         return [remove_special_tokens(ids, field) for ids in self.encode(texts)]
+
+    @cached_property
+    def added_ids(self) -> frozenset[int]:
+        """The tokens that the post-processor adds to every text, such as "[CLS]" and "[SEP]"."""
+        encoding = self.backend.encode("")
+        pairs = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+        return frozenset(token for token, added in pairs if added)
+
+    def shorten(self, ids: list[int], max_length: int) -> list[int]:
+        """Return token IDs cut to a length; tokens that the post-processor adds at the end stay."""
+        end = len(ids)
+        while end > 0 and ids[end - 1] in self.added_ids:
+            end -= 1
+        added = ids[end:]
+        return (ids[: max(max_length - len(added), 0)] + added)[:max_length]
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """Return the token IDs of a text, without those that the post-processor adds."""
+        self._growth.check_texts(self.backend, [text])
+        with _report_errors("the tokenizer cannot encode the text"):
+            return list(self.backend.encode(text, add_special_tokens=False).ids)
+
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        """Return the token IDs and segments, 0 or 1, of texts that the post-processor joins."""
+        self._growth.check_texts(self.backend, [text for pair in pairs for text in pair])
+        with _report_errors("the tokenizer cannot encode the texts"):
+            found = self.backend.encode_batch(list(pairs))
+            return [(list(each.ids), list(each.type_ids)) for each in found]
+
+    def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int | None]]:
+        """Return the token IDs of the words of a text, and the position of the first token of each
+        word; None for a word without tokens."""
+        self._growth.check_texts(self.backend, words)
+        with _report_errors("the tokenizer cannot encode the words"):
+            encoding = self.backend.encode(list(words), is_pretokenized=True)
+        starts: list[int | None] = [None] * len(words)
+        for position, word in enumerate(encoding.word_ids):
+            if word is not None and starts[word] is None:
+                starts[word] = position
+        return list(encoding.ids), starts
 
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct parts of texts that are encoded as the unknown token.
@@ -148,7 +195,8 @@ def attach_tokenizers(
             )
         if not trained:
             check_special_tokens(tokenizer, model, key)
-    model.tokenizer = dict(tokenizers)
+    chat = {key: text for key, text in (model.tokenizer or {}).items() if key == CHAT}
+    model.tokenizer = {**tokenizers, **chat}
 
 
 def _vocab_size(model: Model, key: str) -> int:

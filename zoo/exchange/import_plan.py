@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,16 +14,16 @@ import torch
 from torch import Tensor
 
 from zoo.artifact import named_tensors, write
-from zoo.artifact.checkpoint import open_tensors
+from zoo.artifact.streaming import write_stream
 from zoo.artifact.weights import load_weights
+from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.errors import ZooError, suggest, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
 from zoo.exchange.output_check import check_outputs
-from zoo.exchange.source_files import find_weight_files, read_config, resolve_source
-from zoo.hub.reference import local_path
+from zoo.exchange.source_files import open_weights, read_config
 from zoo.interfaces import Model
 from zoo.interfaces.importer import Importer
 from zoo.interfaces.tensors import TensorMeta
@@ -31,6 +32,9 @@ from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.registry.plugin_call import PluginCall
 from zoo.spec.composition import attach_metadata, build_on_meta, resolve_dtype, validate_spec
 from zoo.spec.spec import Source, Spec
+
+MAX_IN_MEMORY = 200_000_000
+"""Models of at most this many bytes are run before they are written, to record a probe."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,19 @@ class ImportPlan:
     def write(
         self, output: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> Path:
-        """Write the model file atomically; call `progress` with the bytes of each tensor."""
+        """Write the model file atomically; call `progress` with the bytes of each tensor.
+
+        A large model is written in a stream: one tensor at a time is in memory, and it is not run.
+        """
         assert self.model.spec is not None
+        if self.tensors.nbytes > MAX_IN_MEMORY:
+            return write_stream(
+                self.model,
+                self.tensors.targets,
+                self.tensors.run(self.read, progress),
+                output,
+                provenance=self.provenance,
+            )
         return write(
             self.model.spec,
             self.model.providers,
@@ -88,24 +103,28 @@ def plan_import(
     tokenizer: str | os.PathLike[str] | None = None,
     dtype: str | None = None,
     registry: ComponentRegistry | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> ImportPlan:
     """Plan the import of weights with a spec and a map, or of a folder with its importer.
 
     Args:
-        source: a safetensors file, a folder, or a repository of the Hub.
+        source: a safetensors file or a folder.
         spec: the spec of the model; by default the importer creates it.
         map: a map file, the name of a map of a plugin, or its content; required with `spec`.
         overrides: values of the spec to override, as ``key.key=value``.
         tokenizer: a ``tokenizer.json`` to store in the model file.
         dtype: the dtype of floating-point parameters, by default that of the weights.
         registry: the component registry, by default that of the installed plugins.
+        origin: where the source is from, for the provenance; by default its name.
     """
     registry = registry or default_registry()
-    path = resolve_source(source)
-    provenance: dict[str, Any] = {"imported": path.name}
-    if local_path(source) is None:
-        provenance = {"imported": os.fspath(source), "commit": path.name}
+    path = Path(source)
+    if not path.exists():
+        raise ZooError(f"{source}: no such file or folder")
+    provenance: dict[str, Any] = {"imported": path.name} if origin is None else dict(origin)
     tokenizers: Mapping[str, Any] = {}
+    folders: Sequence[str] = ()
+    chat: Mapping[str, Any] | None = None
     importer: Importer | None = None
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map are required together, or neither for a folder")
@@ -113,9 +132,11 @@ def plan_import(
         config: Mapping[str, Any] = read_config(path)
         importer = find_importer(config, registry)
         with wrap_importer_errors(importer):
-            config = importer.extend_config(config, path, open_tensors(find_weight_files(path)))
+            config = importer.extend_config(config, path, open_weights(path))
             spec, map = importer.spec(config), importer.map(config)
             tokenizers = importer.tokenizers(path, config)
+            folders = importer.weight_folders(spec)
+            chat = importer.chat_template(path, config)
         provenance |= {"importer": importer.name, "config": dict(config)}
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
@@ -123,11 +144,14 @@ def plan_import(
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
     checked = validate_spec(spec, overrides=overrides, registry=registry, importer=importer)
     model = attach_metadata(build_on_meta(checked), checked)
-    texts = {side: read_tokenizer(file) for side, file in tokenizers.items()}
+    texts = {side: _tokenizer_text(tokenizer) for side, tokenizer in tokenizers.items()}
     attach_tokenizers(model, texts, trained=True)
+    if chat is not None and "target" in texts:
+        model.tokenizer = {**texts, CHAT: ChatTemplate(**chat).to_json()}
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
     tensor_map = read_map(map, spec=model.spec)
-    weights = open_tensors(find_weight_files(path))
+    weights = open_weights(path, folders)
+    _reject_float8(weights.metas)
     tensors = plan_tensors(
         tensor_map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
     )
@@ -138,25 +162,19 @@ def plan_import(
     return ImportPlan(model, tensors, weights.read, checked, registry, provenance)
 
 
-def import_model(
-    source: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    check: str | os.PathLike[str] | None = None,
-    tolerance: float = TOLERANCE,
-    **options: Any,
-) -> Path:
-    """Import a model and write it to a file; `options` are those of `plan_import`.
+def _tokenizer_text(tokenizer: str | os.PathLike[str] | Mapping[str, Any]) -> str:
+    """Return the JSON of a tokenizer, given its file or its content."""
+    return json.dumps(tokenizer) if isinstance(tokenizer, Mapping) else read_tokenizer(tokenizer)
 
-    With `check`, an ``.npz`` file of inputs and outputs of the original, the model is compared
-    first; ZooError is raised, and nothing is written, if they differ by more than `tolerance`.
-    """
-    plan = plan_import(source, **options)
-    if check is not None:
-        plan, result = plan.check(check, tolerance=tolerance)
-        if result.failures:
-            raise ZooError(result.message())
-    return plan.write(output)
+
+def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:
+    for name, meta in metas.items():
+        if meta.dtype.is_floating_point and meta.dtype.itemsize == 1:
+            dtype = str(meta.dtype).removeprefix("torch.")
+            raise ZooError(
+                f"'{name}' is {dtype}: fp8 weights are quantized, with scales that a map does not "
+                "apply; import the checkpoint in bfloat16 or float16 instead"
+            )
 
 
 @contextmanager

@@ -81,8 +81,7 @@ class DecodingLoop:
     def process_prompts(self) -> tuple[Tensor, State]:
         """Process the common part of the prompts; return the logits [B, 1, V] of the next token."""
         state = self.decoder.start(self.memory, steps=self.prompts.total_length - 1)
-        logits, state = self.decoder.step(self.prompts.prefix, state)
-        return logits[:, -1:], state
+        return self.decoder.process_prompt(self.prompts.prefix, state)
 
     def step(self, before: DecodeState) -> DecodeState:
         """Run the decoder on the last tokens and select the next ones."""

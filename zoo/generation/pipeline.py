@@ -16,7 +16,7 @@ from zoo.errors import SpecError, ZooError
 from zoo.generation.loop import stream_tokens
 from zoo.generation.raw_inputs import model_device
 from zoo.generation.request import DecodeRequest
-from zoo.generation.text_inputs import encode_batch, get_tokenizer
+from zoo.generation.text_inputs import encode_batch, encode_prompt, get_tokenizer
 from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.interfaces.evaluation_mode import evaluation_mode
@@ -44,17 +44,21 @@ def generate(
     *,
     sampler: ComponentSpec | Sampler | None = None,
     filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
     max_length: int = 64,
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
 ) -> list[list[Hypothesis]]:
-    """Generate from texts, lists of token IDs, images or audio, in evaluation mode.
+    """Generate from texts, lists of token IDs, images, audio or messages, in evaluation mode.
 
     Args:
         inputs: source texts, or prompts to continue, depending on the model; with a preprocessor
-            for images or audio, paths of files, arrays of uint8 [H, W, C], or (samples, rate).
+            for images or audio, paths of files, arrays of uint8 [H, W, C], or (samples, rate);
+            with a chat template, lists of messages ``{"role": "user", "content": "..."}``.
         sampler: the sampler of the model's spec if None.
         filters: the filters of the model's spec if None.
+        prompt: the tokens that the outputs of a model with a source start with, for example the
+            token of a language; those of the model's spec if None. They are not returned.
         max_length: maximum number of new tokens, including the end token.
         seed: random seed of the sampler.
 
@@ -63,7 +67,7 @@ def generate(
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
     accelerate(model, registry=registry)
-    batch = encode_batch(model, inputs, registry)
+    batch = _encode(model, inputs, prompt, registry)
     with evaluation_mode(model):
         output = model.generate(
             batch,
@@ -86,26 +90,37 @@ def generate(
 
 def stream(
     model: Model,
-    text: str | Sequence[int],
+    text: str | Sequence[int] | Sequence[Mapping[str, Any]],
     *,
     sampler: ComponentSpec | Sampler | None = None,
     filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
     max_length: int = 64,
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
 ) -> Iterator[str]:
     """Return an iterator over pieces of the text that `generate` returns, as they are generated.
 
-    The arguments are those of `generate`, with one text or list of token IDs. Without a tokenizer
-    the pieces are token IDs, separated by spaces.
+    The arguments are those of `generate`, with one text, list of token IDs or of messages. Without
+    a tokenizer the pieces are token IDs, separated by spaces.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
     accelerate(model, registry=registry)
-    batch = encode_batch(model, [text], registry)
+    batch = _encode(model, [text], prompt, registry)
     with evaluation_mode(model), torch.no_grad():
         inputs = model.prepare_generation(batch)
     steps = stream_tokens(inputs, request)
     return _decode_pieces(_tokens_before_end(model, inputs, steps), get_tokenizer(model, "target"))
+
+
+def _encode(
+    model: Model,
+    inputs: Sequence[Any],
+    prompt: str | Sequence[int] | None,
+    registry: ComponentRegistry | None,
+) -> dict[str, Tensor]:
+    batch = encode_batch(model, inputs, registry)
+    return batch if prompt is None else batch | encode_prompt(model, prompt, len(inputs))
 
 
 def _tokens_before_end(

@@ -15,6 +15,7 @@ from zoo.data.preprocessing import build_preprocessors
 from zoo.data.special_tokens import add_bos, add_special_tokens
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import InputError, ZooError, truncate
+from zoo.generation.chat import encode_conversations, is_conversation
 from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
@@ -43,6 +44,8 @@ def encode_batch(
             f"'{embedding.name}') and has no preprocessor for '{side}'; add it to the section "
             "'preprocessing' of the spec, or call model.generate with a batch of tensors"
         )
+    if is_conversation(inputs[0]):
+        return _pad_rows(model, encode_conversations(model, inputs), embedding.padding)
     if isinstance(inputs[0], str) and preprocessor is not None:
         encoded = preprocessor.encode_many(inputs)
         if model.generation_input == "source":
@@ -60,7 +63,7 @@ def encode_batch(
         if model.generation_input == "source":  # the tokenizer may add an end token
             rows = [row if text.strip() else [] for row, text in zip(rows, inputs, strict=True)]
     else:
-        rows = [_to_ids(row, number) for number, row in enumerate(inputs, 1)]
+        rows = [_to_ids(row, f"input {number}") for number, row in enumerate(inputs, 1)]
     if model.generation_input == "prompt":
         rows = [add_bos(row, model.bos) for row in rows]
     for number, row in enumerate(rows, 1):
@@ -74,6 +77,28 @@ def encode_batch(
                 number,
             )
     return _pad_rows(model, rows, embedding.padding)
+
+
+def encode_prompt(model: Model, prompt: str | Sequence[int], batch: int) -> dict[str, Tensor]:
+    """Return the part of a batch with the tokens that targets start with, [B, P], after bos."""
+    if model.generation_input == "prompt":
+        raise ZooError(f"model '{model.name}' continues its inputs, so it does not take a prompt")
+    if "prompt" not in (model.batch_schema(inference=True) or {}):
+        raise ZooError(f"model '{model.name}' does not take a prompt")
+    if isinstance(prompt, str):
+        tokenizer = get_tokenizer(model, "target")
+        if tokenizer is None:
+            raise ZooError(
+                f"model '{model.name}' has no tokenizer for targets; pass the prompt as token IDs "
+                "(command line: --ids)"
+            )
+        ids = tokenizer.encode_prompt(prompt)
+    else:
+        ids = _to_ids(prompt, "prompt")
+    if not ids:
+        raise ZooError("prompt is empty; expected at least one token")
+    device = model_device(model)
+    return {"prompt": torch.tensor(ids, dtype=torch.long, device=device).expand(batch, -1)}
 
 
 def _pad_rows(model: Model, rows: Sequence[list[int]], padding: int | None) -> dict[str, Tensor]:
@@ -94,12 +119,12 @@ def _pad_rows(model: Model, rows: Sequence[list[int]], padding: int | None) -> d
     return batch
 
 
-def _to_ids(row: Iterable[Any], number: int) -> list[int]:
+def _to_ids(row: Iterable[Any], name: str) -> list[int]:
     try:
         return [operator.index(token) for token in row]
     except TypeError:
         found = truncate(repr(row), 80)
-        raise ZooError(f"input {number} is {found}; expected a list of token IDs") from None
+        raise ZooError(f"{name} is {found}; expected a list of token IDs") from None
 
 
 def get_tokenizer(model: Model, side: str) -> Tokenizer | None:

@@ -18,6 +18,8 @@ from zoo.hub.lock_file import Pin
 from zoo.hub.reference import Reference
 from zoo.hub.tree import RepoFile, Tree, fetch_tree, load_tree, save_tree
 
+CONFIG = "config.json"
+
 # Code and pickles are never downloaded.
 DATA_SUFFIXES = (
     ".safetensors",
@@ -25,6 +27,7 @@ DATA_SUFFIXES = (
     ".jsonl",
     ".txt",
     ".model",
+    ".jinja",
     ".yaml",
     ".md",
     ".svg",

@@ -15,25 +15,29 @@ import torch
 
 from zoo import artifact
 from zoo.acceleration import accelerate
-from zoo.artifact.layout import MAX_TENSORS, parse_json
-from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
-from zoo.artifact.remote_header import RemoteFile, read_remote_header
+from zoo.artifact.header import NotAnArtifactError
+from zoo.artifact.mapped_file import INDEX
+from zoo.artifact.remote_header import read_remote_header
 from zoo.errors import ArtifactError, HubError, RegistryError, ZooWarning
-from zoo.hub import names
 from zoo.hub.catalogue import Catalogue, load_catalogue
 from zoo.hub.catalogue_schema import Weights
 from zoo.hub.checkout import Checkout, Options
+from zoo.hub.imported import (
+    import_folder,
+    import_repository,
+    is_importable,
+    is_importable_folder,
+    is_imported,
+    list_source_files,
+)
 from zoo.hub.lock_file import LOCK_FILE, Pin, hash_file, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
 from zoo.hub.shipped import ShippedFile, find_shipped, is_shipped
+from zoo.hub.weight_files import fetch_model, list_weight_files, model_path, remote_file
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 
-CONFIG = "config.json"
-_MAX_INDEX = 64_000_000
 _NAME = re.compile(r"[\w-]+")
-_LARGE_BYTES = 10_000_000
-"""Larger weight files are downloaded only after their header has been checked."""
 
 Source = str | os.PathLike[str]
 """A model file or directory, a catalogue name, or `org/name` or `hub:org/name@revision`."""
@@ -73,6 +77,9 @@ def load(
 ) -> Model:
     """Load a model from a file or directory, a catalogue or the Hub, in evaluation mode.
 
+    A repository or a directory of another library whose ``config.json`` an importer supports is
+    imported at first use and cached.
+
     Call `model.train()` to train it. Only the components of the spec's `model` section have to be
     installed. An existing path takes precedence over the Hub, but not over the name of a shipped
     model; `./NAME` is always a path. A branch is loaded at the commit in
@@ -87,10 +94,10 @@ def load(
     """
     skip_hash_check = verify is False
     options = Options(token, cache_dir, local_files_only, force_download, skip_hash_check)
-    found = resolve_source(source, revision, options)
+    found = _resolve_source(source, revision, options)
     if dtype is None and isinstance(found, ShippedFile):
         dtype = torch.float32
-    path = download_model(found)
+    path = _download(found, registry)
     verify = bool(verify)
     model = artifact.load(
         path,
@@ -98,30 +105,66 @@ def load(
         dtype=dtype,
         verify=verify,
         registry=registry,
-        find_base=lambda name, commit: find(name, revision=commit, options=options),
+        find_base=partial(find_base, options=options),
     )
     model.base = model.base or os.fspath(source) + (f"@{revision}" if revision else "")
     return accelerate(model, registry=registry)
 
 
-def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
-    """Return the path of a model, downloaded if necessary."""
-    return download_model(resolve_source(source, revision, options or Options()))
+def base_reference(source: Source) -> tuple[Path, str | None, str | None]:
+    """Return the path of a base, and the name and the commit with which another machine finds it.
+
+    The name of a local path is None.
+    """
+    found = _resolve_source(source, None, Options())
+    path = _download(found, None)
+    if isinstance(found, Path):
+        return path, None, None
+    if isinstance(found, ShippedFile):
+        return path, str(source), None
+    return path, found.repo, found.commit
+
+
+def find_base(name: str, revision: str | None, *, options: Options | None = None) -> Path:
+    """Return the path of the base of a model; a path is relative to the current directory."""
+    return find(name, revision=revision, options=options)
+
+
+def find(
+    source: Source,
+    *,
+    revision: str | None = None,
+    options: Options | None = None,
+    registry: ComponentRegistry | None = None,
+) -> Path:
+    """Return the path of a model file; the model is downloaded and imported if necessary."""
+    return _download(_resolve_source(source, revision, options or Options()), registry)
 
 
 def read_header(
     source: Source, *, revision: str | None = None, options: Options | None = None
 ) -> artifact.Header:
-    """Return the header of a model. For a model that is not cached, no weights are downloaded."""
-    found = resolve_source(source, revision, options or Options())
-    if not isinstance(found, Checkout):
-        return artifact.read_header(download_model(found))
-    file_names = list_weight_files(found)
-    if found.offline or found.contains(file_names):
-        found.fetch(file_names)
-        return artifact.read_header(model_path(found.folder))
-    files = [_remote_file(found, name) for name in file_names if name != INDEX]
-    return read_remote_header(files, found.folder / INDEX if INDEX in file_names else None)
+    """Return the header of a model. For a model that is not cached, no weights are downloaded.
+
+    A model of another library is downloaded and imported.
+    """
+    found = _resolve_source(source, revision, options or Options())
+    if isinstance(found, Checkout) and not is_imported(found):
+        try:
+            return _read_checkout_header(found)
+        except NotAnArtifactError:
+            if not is_importable(found):
+                raise
+    return artifact.read_header(_download(found))
+
+
+def _read_checkout_header(checkout: Checkout) -> artifact.Header:
+    file_names = list_weight_files(checkout)
+    if checkout.offline or checkout.contains(file_names):
+        checkout.fetch(file_names)
+        return artifact.read_header(model_path(checkout.folder))
+    files = [remote_file(checkout, name) for name in file_names if name != INDEX]
+    return read_remote_header(files, checkout.folder / INDEX if INDEX in file_names else None)
 
 
 def pull(
@@ -153,8 +196,12 @@ def pull(
     options = Options(token, cache_dir, local_files_only, force_download)
     checkout = Checkout(reference, options, pin)
     try:
-        file_names = fetch_model(checkout)
-        path = model_path(checkout.folder)
+        if is_importable(checkout):
+            file_names = list_source_files(checkout)
+            path = import_repository(checkout)
+        else:
+            file_names = fetch_model(checkout)
+            path = model_path(checkout.folder)
         artifact.read_header(path)
     except ArtifactError as error:
         raise HubError(f"{reference} is not a model of this library: {error}") from None
@@ -168,67 +215,6 @@ def pull(
     return PullResult(reference, checkout.commit, path, tuple(file_names))
 
 
-def model_path(folder: Path) -> Path:
-    """Return the model file of a directory, or the directory of a sharded model."""
-    return folder / WEIGHTS if (folder / WEIGHTS).exists() else folder
-
-
-def fetch_model(checkout: Checkout) -> list[str]:
-    """Download a model. Return the names of its weight files.
-
-    The header of a large file is checked first. `config.json` is downloaded too, because the Hub
-    counts downloads by it.
-    """
-    file_names = list_weight_files(checkout)
-    large = [name for name in file_names if checkout.tree[name].size > _LARGE_BYTES]
-    if large and not checkout.offline and not checkout.contains(file_names):
-        _remote_file(checkout, large[0])
-    config = [CONFIG] if CONFIG in checkout.tree and not checkout.offline else []
-    checkout.fetch([*config, *file_names])
-    return file_names
-
-
-def _remote_file(checkout: Checkout, name: str) -> RemoteFile:
-    """Return the header of a weight file on the Hub."""
-    path = Path(f"{checkout.repo}@{checkout.commit[:12]}", name)
-    return RemoteFile(path, checkout.tree[name].size, partial(checkout.read_prefix, name))
-
-
-def list_weight_files(checkout: Checkout) -> list[str]:
-    """Return the weight files of a repository: one file, or an index and its shards."""
-    file_names = _find_weight_files(checkout)
-    if checkout.pin:
-        checkout.pin.check_all_pinned(file_names)
-    return file_names
-
-
-def _find_weight_files(checkout: Checkout) -> list[str]:
-    if WEIGHTS in checkout.tree:
-        return [WEIGHTS]
-    if INDEX not in checkout.tree:
-        raise HubError(
-            f"{checkout.repo} at {checkout.commit[:12]} has no {WEIGHTS}{checkout.describe_files()}"
-        )
-    where = f"{INDEX} of {checkout.repo}"
-    if checkout.tree[INDEX].size > _MAX_INDEX:
-        raise HubError(
-            f"{where} has {checkout.tree[INDEX].size:,} bytes; at most {_MAX_INDEX:,} are allowed"
-        )
-    checkout.fetch([INDEX])
-    try:
-        text = (checkout.folder / INDEX).read_text(encoding="utf-8")
-        shards = parse_json(text, max_values=4 * MAX_TENSORS)["weight_map"].values()
-        named = sorted({names.validate_shard_name(name, where) for name in shards})
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        raise HubError(f"{where} is not a valid index") from None
-    if not named:
-        raise HubError(f"{where} lists no shards")
-    missing = [name for name in named if name not in checkout.tree]
-    if missing:
-        raise HubError(f"{where} lists files that do not exist: {', '.join(missing)}")
-    return [INDEX, *named]
-
-
 def named_path(source: Source) -> Path | None:
     """Return the local path that a source names; None for shipped models and repositories.
 
@@ -240,7 +226,7 @@ def named_path(source: Source) -> Path | None:
     return path
 
 
-def resolve_source(
+def _resolve_source(
     source: Source, revision: str | None, options: Options
 ) -> Path | ShippedFile | Checkout:
     """Return the local path, the shipped file, or the repository at its commit."""
@@ -266,12 +252,16 @@ def resolve_source(
     return Checkout(reference, options, pin)
 
 
-def download_model(found: Path | ShippedFile | Checkout) -> Path:
-    """Return the path of a model; download it if it is on the Hub."""
+def _download(
+    found: Path | ShippedFile | Checkout, registry: ComponentRegistry | None = None
+) -> Path:
+    """Return the path of a model file; download a repository, import a model of another library."""
     if isinstance(found, Path):
-        return found
+        return import_folder(found, registry) if is_importable_folder(found) else found
     if isinstance(found, ShippedFile):
         return found.path
+    if is_importable(found):
+        return import_repository(found, registry)
     fetch_model(found)
     return model_path(found.folder)
 

@@ -23,12 +23,12 @@ from zoo.artifact.versions import available_spec
 from zoo.errors import ArtifactError, HubError, RegistryError, SpecError
 from zoo.files import atomic_write, os_error_message, staging_dir
 from zoo.hub import card, names
-from zoo.hub.bases import load_shareable
+from zoo.hub.adapters import load_shareable
 from zoo.hub.catalogue import CatalogueEntry, load_catalogue
-from zoo.hub.checkout import Checkout, Options
+from zoo.hub.checkout import CONFIG, Checkout, Options
 from zoo.hub.client import NETWORK_ERRORS, redact_url
 from zoo.hub.credentials import Credentials, hub_endpoint, is_offline
-from zoo.hub.models import CONFIG, Source, find
+from zoo.hub.models import Source, find
 from zoo.hub.reference import Reference, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import default_registry

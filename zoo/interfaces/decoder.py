@@ -42,3 +42,9 @@ class Decoder(Component, nn.Module, ABC):
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Process the next n tokens [B, n]: return logits [B, n, V] and the updated state."""
+
+    def process_prompt(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Process the first n tokens [B, n] after `start`: return the logits [B, 1, V] of the
+        token that follows, and the updated state."""
+        logits, state = self.step(tokens, state)
+        return logits[:, -1:], state

@@ -19,8 +19,9 @@ class Filter(Component, ABC):
     transformers does.
 
     Laws:
-        no score increases; without previous tokens nothing changes; the scores of a hypothesis
-        depend on its own tokens only; the inputs are not modified in place.
+        no score increases, except to 0 that of the only token left; without previous tokens
+        nothing changes; the scores of a hypothesis depend on its own tokens only; the inputs are
+        not modified in place.
     """
 
     kind: ClassVar[str] = "filter"

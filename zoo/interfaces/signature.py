@@ -264,7 +264,9 @@ def _check_parameter(parameter: inspect.Parameter, hints: dict[str, Any]) -> str
     if parameter.name not in hints:
         return "has no type annotation"
     if _is_group(hints[parameter.name]) and parameter.default is not REQUIRED:
-        return "is a group, whose fields have the defaults; remove its own default"
+        fields = dataclasses.fields(hints[parameter.name])
+        if any(getattr(parameter.default, field.name) != field.default for field in fields):
+            return "is a group, whose fields have the defaults; its own must be the same"
     return None
 
 

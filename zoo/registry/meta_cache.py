@@ -7,36 +7,41 @@ millisecond. Layers and time steps repeat the same operations, so their results 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 MAX_ENTRIES = 10_000
+Effect = Literal["new", "in place", "other"]
 _CONSTANTS = (bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
 class MetaCache:
-    """The results of the operations of one build or check."""
+    """The forms of the results of operations, by the operation and the forms of its arguments."""
 
     def __init__(self) -> None:
         self._results: dict[Hashable, Any] = {}
-        self._computes_new: dict[Any, bool] = {}
+        self._effects: dict[Any, Effect] = {}
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation with an argument on the meta device, or create its former result.
 
-        Operations that return or modify an argument always run, and so do those without tensors as
-        arguments, and those with arguments or results of other types than tensors, numbers and
-        lists.
+        An operation in place that keeps the form of its tensor is skipped when it is repeated.
+        Views always run, and so do operations without tensors as arguments, and those with
+        arguments or results of other types than tensors, numbers and lists.
         """
         key = self._make_key(func, args, kwargs)
         if key is None:
             return func(*args, **kwargs)
-        if key in self._results:
-            return _create(self._results[key])
+        is_in_place = self._effects[func] == "in place"
+        described = self._results.get(key)
+        if described is not None:
+            return args[0] if is_in_place else _create(described)
+        form = _describe(args[0]) if is_in_place else None
         result = func(*args, **kwargs)
-        if _is_plain(result):
+        if _is_plain(result) and form in (None, _describe(result)):
             if len(self._results) >= MAX_ENTRIES:
                 self._results.clear()
             self._results[key] = _describe(result)
@@ -46,21 +51,31 @@ class MetaCache:
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Hashable | None:
         """Return what the result depends on; None for an operation that has to run."""
-        if func not in self._computes_new:
-            self._computes_new[func] = _computes_new_tensors(func)
-        if not self._computes_new[func]:
+        if func not in self._effects:
+            self._effects[func] = _effect(func)
+        if self._effects[func] == "other":
             return None
         try:
-            return (func, *_keys(args), *kwargs, *_keys(kwargs.values()))
+            default = torch.get_default_dtype()  # of a quotient of integers
+            return (func, default, *_keys(args), *kwargs, *_keys(kwargs.values()))
         except TypeError:
             return None
 
 
-def _computes_new_tensors(func: Any) -> bool:
-    """Return whether an operation has tensors as arguments, and does not return or modify them."""
-    schema = func._schema
-    has_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
-    return has_tensors and not any(v.alias_info for v in (*schema.arguments, *schema.returns))
+@cache
+def process_cache() -> MetaCache:
+    """Return the cache of all builds and checks of this process."""
+    return MetaCache()
+
+
+def _effect(func: Any) -> Effect:
+    """Return whether an operation computes new tensors from others, or modifies its first one."""
+    arguments, returns = func._schema.arguments, func._schema.returns
+    aliases = [value for value in (*arguments, *returns) if value.alias_info]
+    if not aliases:
+        return "new" if any("Tensor" in str(a.type) for a in arguments) else "other"
+    modifies_first = len(aliases) == 2 and aliases[0] is arguments[0] and aliases[1] is returns[0]
+    return "in place" if modifies_first and aliases[0].alias_info.is_write else "other"
 
 
 def _keys(values: Any) -> Iterator[Hashable]:

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from zoo.errors import ZooError
-from zoo.registry.meta_cache import MetaCache
+from zoo.registry.meta_cache import process_cache
 
 MAX_OPERATIONS = 50_000
 """Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000."""
@@ -36,7 +36,7 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.max_bytes = max_bytes
         self.operations = 0
         self.bytes = 0
-        self._cache = MetaCache()
+        self._cache = process_cache()
 
     def count(self, operations: int, num_bytes: int) -> None:
         """Count operations and their bytes; raise ZooError above a limit."""

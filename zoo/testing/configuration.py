@@ -82,7 +82,11 @@ class Configuration:
 
     def parent_values(self) -> Mapping[str, Any]:
         """Return the first set of values from the parent that the component accepts."""
-        return self._accepted_parent_values()[0]
+        if issubclass(self.cls, Preprocessor):
+            return {"schema": self.cls.example_schema(), "stored": self.cls.example_stored()}
+        if self.cls.kind == "part":
+            return {name: TINY for name, of in self._parent_types() if of is int}
+        return self._accepted_parent_values
 
     def parent_parts(self) -> dict[str, Any]:
         """Return the components that the parent passes, built on the default device."""
@@ -95,23 +99,20 @@ class Configuration:
             part = self.blueprint().build(**self.parent_values(), **self.parent_parts())
         return part.to(dtype).eval() if isinstance(part, nn.Module) else part
 
-    def _accepted_parent_values(self) -> tuple[Mapping[str, Any], ...]:
+    @cached_property
+    def _accepted_parent_values(self) -> Mapping[str, Any]:
+        """The first values for the kind that the component accepts; the last if it rejects all."""
         options = PARENT_VALUES.get(self.cls.kind, ({},))
-        if issubclass(self.cls, Preprocessor):
-            schema, stored = self.cls.example_schema(), self.cls.example_stored()
-            options = ({"schema": schema, "stored": stored},)
-        if self.cls.kind == "part":
-            options = ({name: TINY for name, of in self._parent_types() if of is int},)
-        for index, values in enumerate(options):
+        for values in options[:-1]:
             try:
                 with torch.random.fork_rng(devices=[]):
                     self.blueprint().build(**values, **self.parent_parts())
             except SpecError as error:
-                if isinstance(error.__cause__, WidthConflict) and index + 1 < len(options):
+                if isinstance(error.__cause__, WidthConflict):
                     continue
                 raise
-            return options[index:]
-        return options[-1:]
+            return values
+        return options[-1]
 
     def _parent_types(self) -> list[tuple[str, Any]]:
         """Return name and type of each parameter that the parent supplies."""

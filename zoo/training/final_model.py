@@ -58,14 +58,15 @@ def save_final_model(
         )
     with checkpoints.report_failure(path):
         if processes.is_main:
-            train = {**provenance()["train"], "results": values}
+            current = provenance()
+            train = {**current["train"], "results": values}
             train["checkpoints"] = [folder.name for folder in folders]
             remove_link(path)
+            record = {**current, "train": train}
             if setup.model.base is not None and find_adapters(model):
-                base = setup.model.base
-                save_adapter(model, path, base=base, provenance={"train": train})
+                save_adapter(model, path, base=setup.model.base, provenance=record)
             else:
-                save(model, path, provenance={"train": train})
+                save(model, path, provenance=record)
     return values
 
 

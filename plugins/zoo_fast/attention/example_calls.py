@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.attention.query_key_norm import QueryKeyNorm
 from zoo.plugin import Attention, Blueprint, Call, Mask, Scorer
 from zoo_alignment.soft import Soft
 
@@ -31,13 +32,17 @@ def attention_calls(scorer: type[Scorer], dtype: torch.dtype, **params: Any) -> 
     yield Call(single, (query, memory, Mask(keys=keys)))
     grouped = build_attention(scorer, dtype, heads=4, kv_heads=2, project="qkv", **params)
     yield Call(grouped, (query, memory, Mask(causal=True, offset=2)))
+    for over in ("head", "all"):
+        norm = Blueprint.of(QueryKeyNorm, over=over)
+        normed = build_attention(scorer, dtype, heads=2, project="qkv", norm=norm, **params)
+        yield Call(normed, (query, query, Mask(causal=True)))
 
 
 def build_attention(
     scorer: type[Scorer], dtype: torch.dtype, *, heads: int = 1, **params: Any
 ) -> Attention:
     """Build an attention with softmax weights, in evaluation mode."""
-    options = {name: params.pop(name) for name in ("project", "kv_heads") if name in params}
+    options = {name: params.pop(name) for name in ("project", "kv_heads", "norm") if name in params}
     blueprint = Blueprint.of(
         Attention,
         scorer=Blueprint.of(scorer, **params),

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.attention.heads import rotate_heads, split_heads
+from zoo.attention.heads import split_heads
 from zoo.plugin import Acceleration, Attention, Call, Declined, Position, reference
 from zoo_fast.attention.joint_linear import joint_linear, replaces_calls
 
@@ -87,7 +87,7 @@ def joint_projections(
             prepared = _prepare(target, memory, position, offset)
         else:
             prepared = memory
-    return rotate_heads(split_heads(queries, target.heads), position, offset), prepared
+    return target.prepare_queries(split_heads(queries, target.heads), position, offset), prepared
 
 
 def _prepare(

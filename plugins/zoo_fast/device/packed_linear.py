@@ -119,10 +119,14 @@ class _Group:
 
     def _pack(self, rows: int) -> None:
         weights = [weight.detach() for weight, _ in self._layers]
-        biases = [bias.detach() for _, bias in self._layers if bias is not None]
+        biases = [
+            weight.new_zeros(len(weight)) if bias is None else bias.detach()
+            for weight, bias in self._layers
+        ]
         joint = weights[0] if len(weights) == 1 else torch.cat(weights)
         self._weight = torch.ops.mkldnn._reorder_linear_weight(joint, rows)
-        self._bias = torch.cat(biases) if biases else None
+        has_bias = any(bias is not None for _, bias in self._layers)
+        self._bias = torch.cat(biases) if has_bias else None
 
 
 def _is_supported() -> bool:

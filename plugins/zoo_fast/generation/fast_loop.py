@@ -153,5 +153,5 @@ def _process_prompts(
     """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
     and the structure of the state."""
     state = decoder.start(unflatten_memory(inputs), steps=steps)
-    logits, state = decoder.step(inputs["prefix"], state)
-    return flatten_state(state) | {"logits": logits[:, -1:]}, structure_of(state)
+    logits, state = decoder.process_prompt(inputs["prefix"], state)
+    return flatten_state(state) | {"logits": logits}, structure_of(state)

@@ -26,7 +26,7 @@ class CapturedEncoder(Acceleration):
 
     def prepare_generation(self, target: Seq2Seq, batch: Batch) -> GenerationInputs:
         tensors, _ = call_captured(target, _encode, {"source": batch["source"]})
-        return target.generation_inputs(unflatten_memory(tensors))
+        return target.generation_inputs(unflatten_memory(tensors), batch.get("prompt"))
 
 
 def _encode(model: Seq2Seq, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], None]:

@@ -13,6 +13,7 @@ from weakref import ref
 import torch
 from torch import Tensor, nn
 
+from zoo.attention.query_key_norm import norm_heads
 from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position, State
 from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.attention.masks import without_full_keys
@@ -69,9 +70,9 @@ class PackedDecoding(Acceleration):
         return target.logits(x), state.updated({**state.per_hypothesis, "at": at + 1})
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
-        from zoo_fast.transformer.example_calls import decoder_calls
+        from zoo_fast.transformer.example_calls import decoder_calls, normed_decoder_calls
 
-        for decoder, memory, tokens in decoder_calls(dtype):
+        for decoder, memory, tokens in (*decoder_calls(dtype), *normed_decoder_calls(dtype)):
             # The packed weights are in use until the next case.
             with torch.no_grad(), PackedWeights().use():
                 state = decoder.start(memory, steps=3)
@@ -98,37 +99,48 @@ class _Blocks:
 
     def run(self, index: int, block: Block, x: Tensor) -> Tensor:
         """Process one token x [R, 1, dim]."""
-        sublayers: list[tuple[Sublayer, nn.Module]]
-        sublayers = [(lambda y: self._attend(index, block.attention, y), block.attention_norm)]
-        if block.memory_dim:
-            sublayers.append(
-                (lambda y: self._attend_source(index, block.cross, y), block.cross_norm)
-            )
-        sublayers.append((block.feed_forward.forward, block.feed_forward_norm))
-        for sublayer, norm in sublayers:
-            x = x + sublayer(norm.forward(x)) if block.pre else norm.forward(x + sublayer(x))
-        return x
 
-    def _attend(self, index: int, attention: Attention, x: Tensor) -> Tensor:
-        """Attend from x [R, 1, dim] to all positions so far, after its key and value are cached."""
+        def attend(y: Tensor) -> Tensor:
+            return self._attend(index, block, y)
+
+        if block.sublayers != "sequential":
+            return _parallel(block, x, attend)
+        x = _residual(block, x, attend, (block.attention_norm, block.attention_output_norm))
+        if block.memory_dim:
+            x = _residual(
+                block,
+                x,
+                lambda y: self._attend_source(index, block.cross, y),
+                (block.cross_norm, block.cross_output_norm),
+            )
+        assert block.feed_forward_norm is not None
+        norms = block.feed_forward_norm, block.feed_forward_output_norm
+        return _residual(block, x, block.feed_forward.forward, norms)
+
+    def _attend(self, index: int, block: Block, x: Tensor) -> Tensor:
+        """Attend from x [R, 1, dim] to the positions so far, after its key and value are cached."""
+        attention, position = block.attention, block.select_position(self.position)
         layers = [(e.weight, e.bias) for e in (attention.query, attention.key, attention.value)]
         joint = self.packed.linear(x, *layers)
         joint = joint.view(joint.shape[0], -1, 1, attention.head_dim)  # [R, H + 2 Hkv, 1, D]
         groups = attention.kv_heads
         query, key, value = joint.split_with_sizes([attention.heads, groups, groups], dim=1)
-        if self.position is not None and self.position.is_rotary:
-            query = self.position("rotate", query, offset=self.offset)
-            key = self.position("rotate", key, offset=self.offset)
+        query, key = norm_heads(query, attention.query_norm), norm_heads(key, attention.key_norm)
+        if position is not None and position.is_rotary:
+            query = position("rotate", query, offset=self.offset)
+            key = position("rotate", key, offset=self.offset)
         keys, values = (self.caches[f"{index}.{name}"] for name in ("keys", "values"))
         keys.narrow(2, self.offset, 1).copy_(key)
         values.narrow(2, self.offset, 1).copy_(value)
-        N = self.offset + 1
-        return self._context(attention, query, keys.narrow(2, 0, N), values.narrow(2, 0, N), Mask())
+        N = self.offset + 1 if block.window is None else min(self.offset + 1, block.window)
+        keys, values = (part.narrow(2, self.offset + 1 - N, N) for part in (keys, values))
+        return self._context(attention, query, keys, values, Mask())
 
     def _attend_source(self, index: int, attention: Attention, x: Tensor) -> Tensor:
         keys, values = (self.sources[f"{index}.{name}"] for name in ("keys", "values"))
         query = self.packed.linear(x, (attention.query.weight, attention.query.bias))
         query = query.view(-1, attention.heads, 1, attention.head_dim)
+        query = norm_heads(query, attention.query_norm)
         return self._context(attention, query, keys, values, self.mask)
 
     def _context(
@@ -139,3 +151,24 @@ class _Blocks:
         context = fused_softmax(query, keys, values, mask, scale=scale)
         out = attention.out
         return self.packed.linear(context.reshape(query.shape[0], 1, -1), (out.weight, out.bias))
+
+
+def _residual(
+    block: Block, x: Tensor, sublayer: Sublayer, norms: tuple[nn.Module, nn.Module | None]
+) -> Tensor:
+    """Compute `Block.residual` in evaluation, without hooks."""
+    norm, output_norm = norms
+    if block.place == "post":
+        summed: Tensor = norm.forward(x + sublayer(x))
+        return summed
+    output = sublayer(x if block.place == "output" else norm.forward(x))
+    last = norm if block.place == "output" else output_norm
+    return x + (output if last is None else last.forward(output))
+
+
+def _parallel(block: Block, x: Tensor, attend: Sublayer) -> Tensor:
+    """Compute a block with parallel sublayers in evaluation, without hooks."""
+    normed = block.attention_norm.forward(x)
+    second = normed if block.feed_forward_norm is None else block.feed_forward_norm.forward(x)
+    output: Tensor = x + attend(normed) + block.feed_forward.forward(second)
+    return output

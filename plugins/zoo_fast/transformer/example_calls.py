@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.attention.query_key_norm import QueryKeyNorm
 from zoo.plugin import Attention, Blueprint, Call, Mask, Memory
 from zoo_alignment.soft import Soft
 from zoo_positions.rotary import Rotary
@@ -32,7 +33,6 @@ def block_calls(dtype: torch.dtype) -> Iterator[Call]:
             cross=_attention() if memory_dim else None,
             feed_forward=Blueprint.of(FeedForward, hidden=9),
             norm=Norm(),
-            dropout=0.0,
         ).to(dtype)
         for length in (5, 1):
             memory = _memory(2, 3, dtype)
@@ -63,25 +63,39 @@ def decoder_calls(dtype: torch.dtype) -> Iterator[tuple[TransformerDecoder, Memo
         (DIM, {}),
         (0, {"norm": Blueprint.of(Norm, kind="rms", place="pre")}),
         (DIM, {"position": Blueprint.of(Rotary, layout="interleaved")}),
+        (DIM, {"attention": _attention(bias="qvo")}),
     ):
-        decoder = TransformerDecoder(
-            embedding=Token(vocab=11, dim=DIM),
-            memory_dim=memory_dim,
-            layers=2,
-            attention=_attention(),
-            feed_forward=Blueprint.of(FeedForward, hidden=9),
-            **params,
-        )
-        yield decoder.to(dtype).eval(), _memory(2, 3, dtype), torch.randint(1, 11, (2, 3))
+        yield _decoder_call(dtype, memory_dim=memory_dim, **{"attention": _attention(), **params})
 
 
-def _attention() -> Blueprint[Attention]:
+def normed_decoder_calls(
+    dtype: torch.dtype,
+) -> Iterator[tuple[TransformerDecoder, Memory, Tensor]]:
+    """Yield decoders with norms that kernels do not compute, as `decoder_calls`."""
+    for place, over in (("output", "all"), ("both", "head")):
+        attention = _attention(norm=Blueprint.of(QueryKeyNorm, over=over))
+        norm = Blueprint.of(Norm, place=place)
+        yield _decoder_call(dtype, memory_dim=DIM, attention=attention, norm=norm)
+
+
+def _decoder_call(dtype: torch.dtype, **params: Any) -> tuple[TransformerDecoder, Memory, Tensor]:
+    decoder = TransformerDecoder(
+        embedding=Token(vocab=11, dim=DIM),
+        layers=2,
+        feed_forward=Blueprint.of(FeedForward, hidden=9),
+        **params,
+    )
+    return decoder.to(dtype).eval(), _memory(2, 3, dtype), torch.randint(1, 11, (2, 3))
+
+
+def _attention(**params: Any) -> Blueprint[Attention]:
     return Blueprint.of(
         Attention,
         scorer=Blueprint.of(ScaledDot),
         align=Blueprint.of(Soft),
         heads=2,
         kv_heads=1,
+        **params,
     )
 
 

@@ -53,7 +53,7 @@ class FusedDecoding(Acceleration):
             return "the weights differ in dtype or device"
         if kinds.pop()[0] not in _DTYPES:
             return f"the dtype is not one of {', '.join(map(str, _DTYPES))}"
-        return why_not_tables(target.position) or why_not_blocks(target)
+        return why_not_tables(target.position) or why_not_blocks(target) or _why_not_kernels(target)
 
     def start(
         self, target: TransformerDecoder, memory: Memory, *, steps: int
@@ -88,7 +88,7 @@ class FusedDecoding(Acceleration):
             return Declined("the state is not that of the kernels")
         if tokens.shape[1] != 1:
             return Declined(f"there are {tokens.shape[1]} tokens")
-        from zoo_fast.transformer.kernels.decode_step import run_blocks
+        from zoo_fast.transformer.kernels.decode_step import MAX_OUTPUT_ROWS, run_blocks
         from zoo_fast.transformer.kernels.embed import embed
 
         at, added = state.rows["at"], state.tables.get("added")
@@ -109,8 +109,14 @@ class FusedDecoding(Acceleration):
             final_norm=target.final_norm,
             matrix=matrix,
         )
-        logits: Tensor = x if len(x) == 1 and matrix is not None else target.output(x)
+        has_logits = matrix is not None and len(x) <= MAX_OUTPUT_ROWS
+        logits: Tensor = x if has_logits else target.output(x)
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
+
+    def process_prompt(
+        self, target: TransformerDecoder, tokens: Tensor, state: State
+    ) -> tuple[Tensor, State] | Declined:
+        return self.step(target, tokens, state)
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls
@@ -120,6 +126,9 @@ class FusedDecoding(Acceleration):
             with torch.no_grad():
                 state = self.start(decoder, memory, steps=3)
             yield Call(decoder, (tokens[:, :1], state), method="step")
+            with torch.no_grad():
+                state = self.start(decoder, memory, steps=3)
+            yield Call(decoder, (tokens[:, :1], state), method="process_prompt")
 
     def tensors(self, output: Any) -> list[Tensor]:
         """Return the logits of a step, or the caches of a new state."""
@@ -136,7 +145,7 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
         norms += [block.cross_norm] if block.memory_dim else []
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
-        for norm in norms:
+        for norm in filter(None, norms):
             if type(norm) is not RMSNorm and why_not_norm(norm) is not None:
                 return "a norm is neither RMSNorm nor LayerNorm with weight and bias"
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
@@ -146,12 +155,31 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
     return None
 
 
+def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
+    """Return why the kernels do not compute the blocks of a step, or None if they do."""
+    for block in layer_list(decoder.blocks):
+        if block.place not in ("pre", "post"):
+            return f"the place of the norms is '{block.place}', not 'pre' or 'post'"
+        if block.sublayers != "sequential":
+            return f"the sublayers are '{block.sublayers}', not 'sequential'"
+        if block.window is not None:
+            return "a layer has a window"
+        if block.no_position or block.position is not None:
+            return "the layers differ in their positions"
+        for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
+            if attention.query_norm is not None:
+                return "queries and keys have a norm"
+    return None
+
+
 def _why_not_attention(attention: Attention) -> str | None:
     scorer = attention.scorers.first
     if plain_class(attention) is not Attention:
         return f"{type(attention).__name__} is not known"
     if plain_class(scorer) is not ScaledDot:
         return f"scorer '{scorer.name}' is not scaled-dot"
+    if scorer.cap is not None:
+        return "the scores have a cap"
     reason = why_not_softmax(attention.align)
     if reason is not None:
         return reason

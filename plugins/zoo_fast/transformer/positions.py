@@ -57,6 +57,8 @@ def why_not_tables(position: Position | None) -> str | None:
         return None
     if position.has_bias:
         return f"position '{position.name}' adds a bias to the scores"
+    if isinstance(position, Rotary) and position.dim < position.head_dim:
+        return f"position '{position.name}' rotates a part of each head only"
     if type(position).rotate is not Position.rotate and not rotation.knows(position):
         return f"position '{position.name}' has no table of angles"
     if type(position).add is not Position.add and not added_vectors.knows(position):

@@ -2,20 +2,31 @@
 
 import pytest
 import transformers as hf
-from hf_model_kit import MODELS
-from hf_switch_kit import ARCHITECTURES, build_switched, import_switched, switches
+from hf_models import MODELS
+from hf_switch_kit import (
+    ARCHITECTURES,
+    IMPORTERS,
+    build_switched,
+    ignored,
+    import_switched,
+    rejection,
+    switches,
+)
 
-import zoo
-from zoo.registry.component_registry import default_registry
 from zoo_huggingface.config_fields import REQUIRED
-from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, OLDER_DEFAULTS, read_defaults
+from zoo_huggingface.config_keys import OLDER_DEFAULTS, read_defaults
 
-IMPORTERS = {importer.name: importer for importer in default_registry().importers}
+pytestmark = pytest.mark.filterwarnings("ignore:longrope")  # texts are long enough for it
 ATOL = 1e-4
 
 
-SAME_CODE = ("mistral", "qwen2", "distilbert")
-"""Architectures whose importers are those of Llama and BERT with other values."""
+SAME_CODE = (
+    *("mistral", "qwen2", "qwen3", "olmo2", "phi3"),
+    *("distilbert", "xlm-roberta", "camembert"),
+    *("mbart", "pegasus", "m2m_100", "mt5", "hubert"),
+)
+"""Architectures whose importers are those of Llama, BERT, RoBERTa, BART, T5 and wav2vec 2.0 with
+other values."""
 
 
 @pytest.fixture(
@@ -26,22 +37,6 @@ SAME_CODE = ("mistral", "qwen2", "distilbert")
 )
 def name(request):
     return request.param
-
-
-def ignored(importer):
-    return {**COMMON_IGNORED_KEYS, **importer.ignored_keys}
-
-
-def rejection(name, key, value):
-    """Return the message of the error that a changed config raises, or None."""
-    config = MODELS[name][1].to_dict() | {key: value, "architectures": None}
-    if key == "feed_forward_proj":
-        config |= {"dense_act_fn": None, "is_gated_act": value.startswith("gated-")}
-    try:
-        IMPORTERS[name].spec(config)
-    except zoo.ZooError as error:
-        return str(error)
-    return None
 
 
 def test_ignored_keys_do_not_change_the_logits(name, tmp_path):
@@ -82,7 +77,16 @@ PUBLISHED = {
         "pooler_type": "first_token_transform", "position_embedding_type": "absolute",
         "gradient_checkpointing": False, "finetuning_task": "tnews", "pruned_heads": {},
     },
+    "xlm-roberta": {"output_past": True, "position_embedding_type": "absolute"},
+    "electra": {"summary_activation": "gelu", "embedding_size": 6, "gradient_checkpointing": False},
     "llama": {"is_llama_config": True, "rope_interleaved": False, "max_sequence_length": 2048},
+    "opt": {"activation_dropout": 0.0, "prefix": "</s>", "output_projection": True},
+    "bloom": {
+        "attention_softmax_in_fp32": True, "bias_dropout_fusion": True, "n_embed": 12,
+        "masked_softmax_fusion": True, "n_inner": None, "num_attention_heads": 3,
+        "offset_alibi": 100, "skip_bias_add": True, "skip_bias_add_qkv": False, "unk_token_id": 0,
+        "seq_length": 2048,
+    },
     "gpt2": {"n_ctx": 24, "n_special": 0, "predict_special_tokens": True, "n_layer": 2},
     "distilbert": {"tie_weights_": True, "output_past": True, "hidden_size": 8},
     "marian": {

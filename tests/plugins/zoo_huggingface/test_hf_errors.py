@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 from artifact_kit import assert_same_bits
-from hf_model_kit import MODELS, hf_model, import_and_load
+from hf_model_kit import hf_model, import_and_load
+from hf_models import MODELS
 from typer.testing import CliRunner
 
 import zoo

@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 import transformers as hf
-from hf_model_kit import MODELS, hf_model, import_and_load, padded_batch
+from hf_model_kit import hf_model, import_and_load, padded_batch
+from hf_models import MODELS
 from safetensors.torch import load_file, save_file
 from test_hf_sentences import POOLINGS, write_modules
 from tokenizers import Tokenizer, models

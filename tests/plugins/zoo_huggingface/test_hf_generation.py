@@ -5,11 +5,18 @@ from itertools import takewhile
 
 import pytest
 import torch
-from hf_model_kit import EOS, MODELS, PAD, hf_model, import_and_load, prompts
+from hf_model_kit import (
+    MAX_LENGTH,
+    generate_transformers,
+    generate_zoo,
+    hf_model,
+    import_and_load,
+    prompts,
+    with_bos,
+)
+from hf_models import MODELS
 
 import zoo
-
-MAX_LENGTH = 12
 
 
 @pytest.fixture(
@@ -20,35 +27,6 @@ def pair(request, tmp_path_factory):
     theirs = hf_model(request.param)
     theirs.save_pretrained(folder)
     return import_and_load(folder, folder), theirs
-
-
-def generate_transformers(model, tokens, **options):
-    """Return the tokens that transformers generates, without the end token."""
-    prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
-    # Seq2seq models of the zoo do not generate padding, as translation models of transformers.
-    suppressed = {"suppress_tokens": [PAD]} if model.config.is_encoder_decoder else {}
-    with torch.no_grad():
-        rows = model.generate(
-            input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=MAX_LENGTH,
-            do_sample=False, eos_token_id=EOS, pad_token_id=EOS if not suppressed else PAD,
-            **suppressed, **options,
-        )[:, prompt:].tolist()  # fmt: skip
-    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
-
-
-def generate_zoo(model, rows, sampler="greedy"):
-    answers = zoo.generate(
-        model, [row.tolist() for row in rows], sampler=sampler, max_length=MAX_LENGTH
-    )
-    return [ranked[0].tokens for ranked in answers]
-
-
-def with_bos(model, tokens):
-    """Return prompts that begin with the start token, if the model has one."""
-    if model.generation_input == "prompt" and model.bos is not None:
-        tokens = tokens.clone()
-        tokens[:, 0] = model.bos
-    return tokens
 
 
 @pytest.mark.parametrize("config_file", ["config.json", "generation_config.json"])

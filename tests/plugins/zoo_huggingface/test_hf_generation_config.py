@@ -4,7 +4,8 @@ import json
 
 import pytest
 import torch
-from hf_model_kit import EOS, MODELS, PAD, hf_model, import_and_load, prompts
+from hf_model_kit import hf_model, import_and_load, prompts
+from hf_models import EOS, MODELS, PAD
 
 import zoo
 
@@ -44,6 +45,7 @@ SUPPORTED = [
     {"repetition_penalty": 5.0},
     {"no_repeat_ngram_size": 2},
     {"repetition_penalty": 1.3, "no_repeat_ngram_size": 1, "top_k": 3, "temperature": 0.1},
+    {"min_length": 8, "bad_words_ids": [[PAD], [26], [9]]},
     {"num_beams": 3, "early_stopping": True},
     {"num_beams": 4, "length_penalty": -2.0, "no_repeat_ngram_size": 2, "use_cache": False},
 ]
@@ -66,6 +68,25 @@ def test_the_spec_generates_as_transformers_by_its_generation_config(
     assert [ranked[0].tokens for ranked in actual] == expected
 
 
+FORCED = [
+    {"forced_bos_token_id": 7},
+    {"min_new_tokens": 6, "begin_suppress_tokens": list(range(3, 25))},
+    {"forced_bos_token_id": 7, "begin_suppress_tokens": list(range(3, 25)), "num_beams": 3},
+    {"forced_bos_token_id": 7, "min_length": 9, "num_beams": 4, "length_penalty": 2.0},
+]
+
+
+@pytest.mark.parametrize("changes", FORCED, ids=lambda changes: "-".join(changes))
+def test_the_first_tokens_of_a_target_are_forced_or_suppressed(folder, tmp_path, changes):
+    source = folder("marian", **changes)
+    ours = import_and_load(source, tmp_path)
+    expected = generated(source, "marian", prompts(20))
+    plain = zoo.generate(ours, prompts(20).tolist(), max_length=MAX_LENGTH, filters=[])
+    assert [ranked[0].tokens for ranked in plain] != expected
+    actual = zoo.generate(ours, prompts(20).tolist(), max_length=MAX_LENGTH)
+    assert [ranked[0].tokens for ranked in actual] == expected
+
+
 def test_older_folders_have_generation_keys_in_the_config(folder, tmp_path):
     source = folder("marian", "config.json", num_beams=6, bad_words_ids=[[PAD]])
     sampler = import_and_load(source, tmp_path).spec["sampler"]
@@ -78,8 +99,8 @@ def test_the_start_token_of_the_generation_config_is_used(folder, tmp_path):
 
 
 REJECTED = {
-    "min_length": 5, "min_new_tokens": 3, "forced_bos_token_id": 4, "forced_eos_token_id": 9,
-    "suppress_tokens": [5], "begin_suppress_tokens": [5], "bad_words_ids": [[5, 6]],
+    "min_length": "5", "min_new_tokens": 3, "forced_bos_token_id": "4", "forced_eos_token_id": 9,
+    "suppress_tokens": [-5], "begin_suppress_tokens": [5], "bad_words_ids": [[5, 6]],
     "sequence_bias": [[[4], 2.0]], "exponential_decay_length_penalty": [3, 1.1],
     "guidance_scale": 1.5, "num_beam_groups": 2, "penalty_alpha": 0.6, "stop_strings": ["."],
     "encoder_no_repeat_ngram_size": 2, "encoder_repetition_penalty": 1.2, "repetition_penalty": 0.5,

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from hf_model_kit import MODELS, compare_logits, export_and_load, hf_model, import_and_load
+from hf_model_kit import compare_logits, export_and_load, hf_model, import_and_load
+from hf_models import MODELS
 
 import zoo
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 import torch
-from hf_model_kit import MODELS, compare_logits, hf_model, import_and_load
+from hf_model_kit import compare_logits, hf_model, import_and_load
+from hf_models import MODELS
 from safetensors.torch import load_file, save_file
 
 import zoo

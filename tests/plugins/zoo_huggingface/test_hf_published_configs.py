@@ -5,7 +5,8 @@ import contextlib
 import pytest
 import torch
 import transformers as hf
-from hf_model_kit import MODELS
+from hf_models import MODELS, published_seq2seq
+from hf_models.published_seq2seq import WAVE
 
 import zoo
 from zoo.registry.component_registry import default_registry
@@ -40,24 +41,6 @@ GPT2 = {
     "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
     "vocab_size": 50257,
 }  # fmt: skip
-MARIAN = {
-    "activation_dropout": 0.0, "activation_function": "swish", "add_bias_logits": False,
-    "add_final_layer_norm": False, "architectures": ["MarianMTModel"], "attention_dropout": 0.0,
-    "bad_words_ids": [[58100]], "bos_token_id": 0, "d_model": 512, "decoder_attention_heads": 8,
-    "decoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_start_token_id": 58100,
-    "dropout": 0.1, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048, "encoder_layers": 6,
-    "eos_token_id": 0, "init_std": 0.02, "is_encoder_decoder": True, "max_length": 512,
-    "max_position_embeddings": 512, "model_type": "marian", "normalize_before": False,
-    "normalize_embedding": False, "num_beams": 6, "pad_token_id": 58100, "scale_embedding": True,
-    "static_position_embeddings": True, "vocab_size": 58101,
-}  # fmt: skip
-T5 = {
-    "architectures": ["T5ForConditionalGeneration"], "d_ff": 2048, "d_kv": 64, "d_model": 512,
-    "decoder_start_token_id": 0, "dropout_rate": 0.1, "eos_token_id": 1, "initializer_factor": 1.0,
-    "is_encoder_decoder": True, "layer_norm_epsilon": 1e-06, "model_type": "t5",
-    "n_positions": 512, "num_heads": 8, "num_layers": 6, "output_past": True, "pad_token_id": 0,
-    "relative_attention_num_buckets": 32, "vocab_size": 32128,
-}  # fmt: skip
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
     "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
@@ -79,6 +62,54 @@ QWEN2 = LLAMA | {
     "rope_theta": 1000000.0, "sliding_window": 131072, "tie_word_embeddings": True,
     "use_sliding_window": False, "vocab_size": 151936,
 }  # fmt: skip
+LLAMA_3 = LLAMA | {
+    "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "head_dim": 64,
+    "hidden_size": 2048, "intermediate_size": 8192, "max_position_embeddings": 131072,
+    "mlp_bias": False, "num_hidden_layers": 16, "num_key_value_heads": 8,
+    "rope_scaling": {
+        "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192, "rope_type": "llama3",
+    },
+    "rope_theta": 500000.0, "tie_word_embeddings": True, "vocab_size": 128256,
+}  # fmt: skip
+QWEN3 = QWEN2 | {
+    "architectures": ["Qwen3ForCausalLM"], "attention_bias": False, "eos_token_id": 151645,
+    "head_dim": 128, "hidden_size": 1024, "intermediate_size": 3072,
+    "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+    "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8,
+    "rope_theta": 1000000, "sliding_window": None,
+}  # fmt: skip
+OLMO2 = LLAMA | {
+    "architectures": ["Olmo2ForCausalLM"], "attention_bias": False, "eos_token_id": 100257,
+    "model_type": "olmo2", "pad_token_id": 100277, "rms_norm_eps": 1e-06, "rope_theta": 500000,
+    "vocab_size": 100352,
+}  # fmt: skip
+PHI3 = LLAMA | {
+    "architectures": ["Phi3ForCausalLM"], "attention_bias": False, "embd_pdrop": 0.0,
+    "eos_token_id": 32000, "hidden_size": 3072, "intermediate_size": 8192,
+    "max_position_embeddings": 131072, "model_type": "phi3",
+    "original_max_position_embeddings": 4096, "pad_token_id": 32000, "resid_pdrop": 0.0,
+    "rope_scaling": {"long_factor": [1.1] * 48, "short_factor": [1.0] * 48, "type": "longrope"},
+    "rope_theta": 10000.0, "sliding_window": None, "vocab_size": 32064,
+}  # fmt: skip
+OPT = {
+    "_remove_final_layer_norm": False, "activation_dropout": 0.0, "activation_function": "relu",
+    "architectures": ["OPTForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 2,
+    "do_layer_norm_before": False, "dropout": 0.1, "eos_token_id": 2, "ffn_dim": 4096,
+    "hidden_size": 1024, "init_std": 0.02, "layerdrop": 0.0, "max_position_embeddings": 2048,
+    "model_type": "opt", "num_attention_heads": 16, "num_hidden_layers": 24, "pad_token_id": 1,
+    "prefix": "</s>", "use_cache": True, "vocab_size": 50272, "word_embed_proj_dim": 512,
+}  # fmt: skip
+BLOOM = {
+    "apply_residual_connection_post_layernorm": False, "architectures": ["BloomForCausalLM"],
+    "attention_dropout": 0.0, "attention_softmax_in_fp32": True, "bias_dropout_fusion": True,
+    "bos_token_id": 1, "eos_token_id": 2, "hidden_dropout": 0.0, "initializer_range": 0.02,
+    "layer_norm_epsilon": 1e-05, "masked_softmax_fusion": True, "model_type": "bloom",
+    "n_embed": 1024, "n_inner": None, "n_layer": 24, "num_attention_heads": 16,
+    "offset_alibi": 100, "pad_token_id": 3, "pretraining_tp": 1, "skip_bias_add": True,
+    "skip_bias_add_qkv": False, "slow_but_exact": False, "unk_token_id": 0, "use_cache": True,
+    "vocab_size": 250880,
+}  # fmt: skip
 VIT = {
     "architectures": ["ViTForImageClassification"], "attention_probs_dropout_prob": 0.0,
     "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768,
@@ -87,24 +118,13 @@ VIT = {
     "model_type": "vit", "num_attention_heads": 12, "num_channels": 3, "num_hidden_layers": 12,
     "patch_size": 16, "qkv_bias": True,
 }  # fmt: skip
-WAVE = {
-    "activation_dropout": 0.1, "apply_spec_augment": True, "architectures": ["Wav2Vec2ForCTC"],
-    "attention_dropout": 0.1, "bos_token_id": 1, "conv_bias": False, "conv_dim": [512] * 7,
-    "conv_kernel": [10, 3, 3, 3, 3, 2, 2], "conv_stride": [5, 2, 2, 2, 2, 2, 2],
-    "ctc_loss_reduction": "sum", "do_stable_layer_norm": False, "eos_token_id": 2,
-    "feat_extract_activation": "gelu", "feat_extract_norm": "group", "final_dropout": 0.1,
-    "hidden_act": "gelu", "hidden_dropout": 0.1, "hidden_size": 768, "intermediate_size": 3072,
-    "layer_norm_eps": 1e-05, "layerdrop": 0.1, "mask_time_prob": 0.05, "model_type": "wav2vec2",
-    "num_attention_heads": 12, "num_conv_pos_embedding_groups": 16,
-    "num_conv_pos_embeddings": 128, "num_feat_extract_layers": 7, "num_hidden_layers": 12,
-    "pad_token_id": 0, "vocab_size": 32,
-}  # fmt: skip
 
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
-EXTRA = {"roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768}
+EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 
-ALL = [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE]
+ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, VIT, *published_seq2seq.ALL]
+ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 
@@ -116,7 +136,7 @@ def test_a_published_config_gives_the_published_number_of_parameters(config):
         theirs = MODELS[model_type][0](hf.CONFIG_MAPPING[model_type](**options))
     count = sum(parameter.numel() for parameter in theirs.parameters())
     # final_logits_bias is a buffer in transformers, a parameter in the zoo.
-    count += config["vocab_size"] if model_type == "marian" else 0
+    count += config["vocab_size"] if hasattr(theirs, "final_logits_bias") else 0
     assert zoo.check(IMPORTERS[model_type].spec(config)).parameters == count - EXTRA.get(
         model_type, 0
     )

@@ -3,7 +3,8 @@
 import pytest
 import torch
 import transformers as hf
-from hf_model_kit import EOS, hf_model, import_and_load
+from hf_model_kit import hf_model, import_and_load
+from hf_models import EOS
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import zoo

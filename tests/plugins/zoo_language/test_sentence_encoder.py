@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 import zoo
 from zoo_objectives.cross_entropy import CrossEntropy
+from zoo_objectives.mean_squared_error import MeanSquaredError
 
 TEXTS = torch.tensor([[4, 5, 6, 2], [3, 2, 0, 0], [6, 0, 0, 0]])
 
@@ -34,6 +35,7 @@ def states(model: zoo.Model, text: torch.Tensor) -> torch.Tensor:
     [
         ("mean", lambda states: states.mean(dim=0)),
         ("first", lambda states: states[0]),
+        ("last", lambda states: states[-1]),
         ("max", lambda states: states.max(dim=0).values),
     ],
 )
@@ -45,6 +47,20 @@ def test_a_padded_text_is_pooled_over_its_valid_tokens(pooling, pooled):
     for text, length, vector in zip(TEXTS, [4, 2, 1], vectors, strict=True):
         expected = pooled(states(model, text[None, :length]))
         torch.testing.assert_close(vector, expected, atol=1e-6, rtol=0)
+
+
+def test_projections_follow_the_pooling_in_training_too():
+    projections = [{"dim": 3}, {"dim": 5, "activation": "none", "bias": False}]
+    model = compose(pooling="first", normalise=False, projections=projections)
+    first, second = model.projections
+    first_states = model.encode(TEXTS).states[:, 0]
+    expected = torch.tanh(first_states @ first.map.weight.T + first.map.bias) @ second.map.weight.T
+
+    vectors = model.embed({"source": TEXTS})
+    logits = model({"source": TEXTS, "target": TEXTS}).logits[:, 0]
+
+    torch.testing.assert_close(vectors, expected)
+    torch.testing.assert_close(logits.diagonal(), torch.full((3,), 20.0))
 
 
 def test_normalise_scales_vectors_to_length_one():
@@ -73,6 +89,34 @@ def test_logits_are_scaled_cosines_of_all_pairs_in_the_batch():
             assert float(outputs.logits[i, 0, j]) == pytest.approx(3 * cosine, abs=1e-5)
     assert outputs.targets.tolist() == [[0], [1], [2]]
     assert outputs.mask.all()
+
+
+@torch.no_grad()
+def test_negatives_are_further_candidates():
+    model = compose(scale=3.0)
+    outputs = model({"source": TEXTS, "target": TEXTS.flip(0), "negative": TEXTS})
+    assert outputs.logits.shape == (3, 1, 6)
+    vectors = model.embed({"source": TEXTS})
+    torch.testing.assert_close(outputs.logits[:, 0, 3:], 3 * vectors @ vectors.T)
+
+
+@torch.no_grad()
+def test_losses_are_those_of_sentence_transformers():
+    losses = pytest.importorskip("sentence_transformers.losses")
+    targets, scores = TEXTS.flip(0), torch.tensor([0.1, 0.9, 0.5])
+    model = compose(scores=True)
+    batch = {"source": TEXTS, "target": targets, "score": scores}
+    pair = [model.embed({"source": side}) for side in (TEXTS, targets)]
+    cosine = losses.CosineSimilarityLoss(None)
+    expected = cosine.compute_loss_from_embeddings(pair, scores)
+    torch.testing.assert_close(MeanSquaredError()(model(batch)), expected)
+
+    model = compose()
+    texts = {"source": TEXTS, "target": targets, "negative": TEXTS.roll(1, 0)}
+    vectors = [model.embed({"source": side}) for side in texts.values()]
+    ranking = losses.MultipleNegativesRankingLoss(None)
+    expected = ranking.compute_loss_from_embeddings(vectors, None)
+    torch.testing.assert_close(CrossEntropy()(model(texts)), expected)
 
 
 @pytest.mark.slow

@@ -130,3 +130,18 @@ def test_state_dict_is_empty_and_dtype_is_preserved():
     assert position.state_dict() == {}
     rotated = position.rotate(torch.ones(1, 1, 2, 4, dtype=torch.bfloat16))
     assert rotated.dtype is torch.bfloat16
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_part_of_each_head_is_rotated(layout):
+    states = randn(2, 3, 5, 12)
+    rotated = Rotary(head_dim=12, theta=100.0, layout=layout, part=0.5).rotate(states, offset=2)
+    torch.testing.assert_close(rotated[..., :6], by_hand(states[..., :6], 100.0, layout, 2))
+    assert torch.equal(rotated[..., 6:], states[..., 6:])
+
+
+def test_the_rotated_part_has_an_even_width():
+    assert Rotary(head_dim=80, part=0.4).dim == 32
+    assert Rotary(head_dim=98, part=2 / 98).dim == 2
+    with pytest.raises(ZooError, match=r"even number of rotated dimensions, 0.25 of each"):
+        Rotary(head_dim=12, part=0.25)

@@ -327,10 +327,46 @@ def test_dot_scorer_of_two_widths_raises_with_the_origin_of_both():
         zoo.compose(spec(decoder=decoder))
 
 
-def test_target_without_padding_raises():
-    target = {"type": "token", "vocab": 6, "dim": 4, "padding": None}
-    with pytest.raises(SpecError, match=r"'token' has no padding.*set padding"):
-        zoo.compose(spec(target=target))
+def test_targets_without_a_padding_token_are_padded_with_the_end():
+    target = {"type": "token", "vocab": 9, "dim": 4, "padding": None}
+    model = zoo.compose(spec(target=target)).eval()
+    assert model.batch_schema()["target"].pad == 2
+    padded = TARGET.masked_fill(TARGET == 0, 2)
+    outputs = model({"source": SOURCE, "target": padded})
+    assert outputs.mask.tolist() == [
+        [True, True, True, False],
+        [True, False, False, False],
+        [True, True, True, True],
+    ]
+    alone = model({"source": SOURCE[1:2, :1], "target": TARGET[1:2, :2]})
+    torch.testing.assert_close(outputs.logits[1, :1], alone.logits[0])
+
+
+def test_a_prompt_follows_the_start_token():
+    model = zoo.compose(spec(prompt=[5, 4]), seed=1).eval()
+    assert model.batch_schema()["target"].prefix == (1, 5, 4)
+    plain = zoo.compose(spec(), seed=1).eval()
+    rows = [[3, 4, 5], [7]]
+    prompted = zoo.generate(model, rows, sampler="greedy", max_length=6)
+    for row, (hypothesis,) in zip(rows, prompted, strict=True):
+        tokens = [1, 5, 4]
+        while len(tokens) < 9 and tokens[-1] != 2:
+            target = torch.tensor([[*tokens, 0]])
+            logits = plain({"source": torch.tensor([row]), "target": target}).logits[0, -1]
+            logits[0] = -math.inf
+            tokens.append(int(logits.argmax()))
+        assert hypothesis.tokens == [token for token in tokens[3:] if token != 2]
+    assert prompted == zoo.generate(plain, rows, sampler="greedy", max_length=6, prompt=[5, 4])
+    assert prompted != zoo.generate(plain, rows, sampler="greedy", max_length=6)
+    pieces = zoo.stream(plain, rows[0], sampler="greedy", max_length=6, prompt=[5, 4])
+    assert "".join(pieces) == " ".join(map(str, prompted[0][0].tokens))
+
+
+def test_a_prompt_outside_of_the_vocabulary_raises():
+    with pytest.raises(SpecError, match=r"prompt \(9\) must be less than vocab \(9\)"):
+        zoo.compose(spec(prompt=[9]))
+    with pytest.raises(ZooError, match="'prompt' in the batch"):
+        zoo.generate(zoo.compose(spec()), [[3]], sampler="greedy", prompt=[9])
 
 
 def test_parameter_names():

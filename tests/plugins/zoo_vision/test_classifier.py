@@ -63,6 +63,49 @@ def test_known_values(pooling):
     assert outputs.mask.tolist() == [[True]]
 
 
+@pytest.mark.parametrize(
+    ("activation", "f"), [("tanh", torch.tanh), ("relu", F.relu), ("gelu", F.gelu)]
+)
+def test_an_inner_layer_and_the_mean_of_valid_states(activation, f):
+    inner = {"dim": 5, "activation": activation, "dropout": 0.5}
+    source = {"type": "token", "vocab": 9, "dim": 8}
+    model = compose(source=source, pooling="mean", inner=inner, dropout=0.5).eval()
+    texts = torch.tensor([[3, 4, 5], [6, 7, 0]])
+
+    logits = model({"source": texts, "target": torch.tensor([0, 2])}).logits
+
+    for text, row in zip(texts, logits, strict=True):
+        valid = text[text > 0][None]
+        states = model.encoder(model.source(valid), model.source.mask(valid)).states[0]
+        expected = model.out(f(model.inner.map(states.mean(dim=0))))
+        torch.testing.assert_close(row[0], expected)
+
+
+def test_dropout_is_before_the_inner_layer_and_before_the_output():
+    model = compose(inner={"dropout": 0.5}, dropout=0.5)
+    images = torch.randn(2, 3, 4, 4)
+    vectors = []
+    model.inner.map.register_forward_pre_hook(lambda _, inputs: vectors.append(inputs[0]))
+    model.out.register_forward_pre_hook(lambda _, inputs: vectors.append(inputs[0]))
+
+    model({"source": images, "target": torch.zeros(2, dtype=torch.long)})
+
+    assert all(0 < (vector == 0).sum() < vector.numel() for vector in vectors)
+
+
+def test_several_labels_for_each_item():
+    model = compose(multi_label=True).eval()
+    batch = model.example(4, 4, torch.Generator().manual_seed(0))
+
+    outputs = model(batch)
+
+    assert outputs.targets.shape == outputs.logits.shape == (4, 1, 3)
+    assert set(batch["target"].flatten().tolist()) == {0.0, 1.0}
+    assert model.output_schema().targets == "multi-label"
+    with pytest.raises(SpecError, match=r"cross-entropy.*binary-cross-entropy"):
+        zoo.check({**model.spec, "objective": "cross-entropy"})
+
+
 @pytest.mark.parametrize("pooling", ["first", "summary"])
 def test_matches_torch_encoder_over_patches(pooling):
     model = compose(pooling=pooling).double()
@@ -138,3 +181,13 @@ def test_weight_names_and_shapes():
         "out.weight": (3, 8),
         "out.bias": (3,),
     }
+
+
+def test_several_labels_of_an_item():
+    overrides = ["model.multi_label=true", "metrics=[micro-f1]"]
+    model = zoo.compose("vit-tiny", overrides=[*overrides, "objective=binary-cross-entropy"])
+    outputs = model(model.example(2, 8))
+    assert outputs.logits.shape == outputs.targets.shape == (2, 1, 5)
+    loss = zoo.objective(model)(outputs)
+    expected = torch.nn.BCEWithLogitsLoss()(outputs.logits, outputs.targets)
+    torch.testing.assert_close(loss, expected)

@@ -30,7 +30,7 @@ def bounded_cost_law(laws: Sequence[Law]) -> Law:
         without work or memory in proportion to it."""
         if not supports_limits():
             raise NotApplicable("limits of processes need Linux")
-        config.parent_values()  # raises if a library is not installed
+        config.build()  # raises if a library is not installed
         variants = list(huge_params(config.cls, config.params))
         tasks = [
             partial(_cost_problem, replace(config, params=params, overrides={}), laws)

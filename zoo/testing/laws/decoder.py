@@ -42,6 +42,15 @@ def step_matches_forward(config: Configuration) -> None:
             f"logits in steps of {sizes}",
             1e-7,
         )
+    state = decoder.start(source, steps=4)
+    after_prompt, state = decoder.process_prompt(_targets()[:, :3], state)
+    assert_close(after_prompt, expected[:, 2:3], "logits after a prompt", 1e-7)
+    assert_close(
+        decoder.step(_targets()[:, 3:], state)[0],
+        expected[:, 3:],
+        "logits of a step after a prompt",
+        1e-7,
+    )
 
 
 def causality(config: Configuration) -> None:

@@ -138,6 +138,7 @@ def project_heads(
     ROTARY: tl.constexpr,
     INTERLEAVED: tl.constexpr,
     HAS_BIAS: tl.constexpr,
+    HAS_KEY_BIAS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
@@ -167,6 +168,10 @@ def project_heads(
     if HAS_BIAS:
         shift = tl.load(bias + one).to(tl.float32)
         other_shift = tl.load(bias + two).to(tl.float32)
+        if not HAS_KEY_BIAS:
+            is_key = (head >= H) & (head < H + HKV)
+            shift = tl.where(is_key, 0.0, shift)
+            other_shift = tl.where(is_key, 0.0, other_shift)
     first_rows = weight + one.to(tl.int64) * K
     second_rows = weight + two.to(tl.int64) * K
     loaded = load_weights(

@@ -11,11 +11,26 @@ from zoo_fast.transformer.cpu_step import PackedDecoding
 ATTENTION = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32}
 PARTS = {
     "post-norm, source": {"position": "sinusoidal", "output": {"tied": True}},
+    "no bias of keys": {"position": "sinusoidal", "attention": {**ATTENTION, "bias": "qvo"}},
     "pre-norm, grouped heads, rotary": {
         "position": "rotary",
         "norm": {"kind": "rms", "place": "pre"},
         "attention": {**ATTENTION, "kv_heads": 1, "bias": False},
         "feed_forward": {"hidden": 6, "gated": True, "bias": False},
+    },
+    "norms of outputs, of queries and of keys": {
+        "position": {"type": "rotary", "part": 0.5, "scaling": {"type": "linear", "factor": 2.0}},
+        "norm": {"place": "output"},
+        "attention": {**ATTENTION, "kv_heads": 1, "norm": {"over": "all"}},
+    },
+    "windows, and layers without positions": {
+        "position": "rotary",
+        "pattern": [{"window": 2}, {"no_position": True}],
+    },
+    "norms on both sides, of each head": {
+        "norm": {"place": "both", "kind": "rms"},
+        "output": {"cap": 2.0},
+        "attention": {**ATTENTION, "norm": {"kind": "layer"}},
     },
 }
 
@@ -35,7 +50,10 @@ def build(parts):
     block |= {"feed_forward": {"hidden": 6}}
     source = {"type": "token", "vocab": 9, "dim": 64}
     model = {"type": "seq2seq", "source": source, "encoder": block, "decoder": {**block, **parts}}
-    return zoo.accelerate(zoo.compose({"zoo": 1, "name": "test", "model": model}).eval())
+    composed = zoo.compose({"zoo": 1, "name": "test", "model": model}).eval()
+    for parameter in composed.decoder.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return zoo.accelerate(composed)
 
 
 @pytest.fixture
@@ -77,6 +95,19 @@ def test_logits_equal_the_reference_step(parts, lean_steps):
     found = decode(model.decoder, memory, PackedWeights())
 
     torch.testing.assert_close(found, expected)
+    assert len(lean_steps) == 5
+
+
+@pytest.mark.parametrize("sublayers", ["parallel", "parallel-shared"])
+def test_parallel_sublayers_equal_the_reference_step(sublayers, lean_steps):
+    decoder = {"type": "transformer", "layers": 2, "attention": ATTENTION, "sublayers": sublayers}
+    decoder |= {"feed_forward": {"hidden": 6}, "norm": {"place": "pre"}}
+    model = {"type": "language-model", "embedding": {"type": "token", "vocab": 9, "dim": 64}}
+    spec = {"zoo": 1, "name": "test", "model": {**model, "decoder": decoder}}
+    built, memory = zoo.accelerate(zoo.compose(spec).eval()).decoder, Memory.empty(3)
+    expected = decode(built, memory, None)
+
+    torch.testing.assert_close(decode(built, memory, PackedWeights()), expected)
     assert len(lean_steps) == 5
 
 

@@ -70,8 +70,10 @@ def test_reasons():
     assert EncoderBlocks().why_not(model.encoder, device) is None
     assert DecoderBlocks().why_not(model.decoder, device) is None
     block = model.encoder.blocks[0]
-    block.pre = True
-    assert FusedBlock().why_not(block, device) == "the norm is before the sublayer"
-    block.pre, block.attention_norm = False, torch.nn.RMSNorm(block.dim)
+    for place in ("pre", "output", "both"):
+        block.place = place
+        reason = f"the place of the norms is '{place}', not 'post'"
+        assert FusedBlock().why_not(block, device) == reason
+    block.place, block.attention_norm = "post", torch.nn.RMSNorm(block.dim)
     reason = "the norm is not LayerNorm with weight and bias"
     assert EncoderBlocks().why_not(model.encoder, device) == reason

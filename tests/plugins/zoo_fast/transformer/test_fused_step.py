@@ -15,7 +15,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GPT = {"norm": {"place": "pre"}, "position": {"type": "learned", "length": 9}}
 LLAMA = {"norm": {"kind": "rms", "place": "pre"}, "position": "rotary"}
 CASES = {
-    "post-norm": ({"position": "sinusoidal"}, {}, {"activation": "relu"}),
+    "post-norm": ({"position": "sinusoidal"}, {"bias": "qvo"}, {"activation": "relu"}),
     "llama": (
         LLAMA,
         {"heads": 4, "kv_heads": 2, "bias": False},
@@ -28,8 +28,11 @@ CASES = {
         {"activation": "gelu"},
     ),
 }
+YARN = {"type": "yarn", "factor": 4.0, "original_length": 4}
+CASES["yarn"] = ({**LLAMA, "position": {"type": "rotary", "scaling": YARN}}, *CASES["llama"][1:])
+CASES["llama"][1]["scorer"] = {"type": "scaled-dot", "scale": 0.3}
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gpt", "interleaved")]
-ALL = ["post-norm", "llama", *SLOW]
+ALL = ["post-norm", "llama", "yarn", *SLOW]
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +100,28 @@ def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
     torch.testing.assert_close(torch.cat(found, dim=1), expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("case", ["post-norm", "llama"])
+@torch.no_grad()
+def test_a_norm_in_a_kernel_of_its_own_gives_the_same_logits(case, monkeypatch):
+    from zoo_fast.transformer.kernels import decode_step
+
+    monkeypatch.setattr(decode_step, "norm_first", lambda M, K, dtype: True)
+    test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
+
+
+@pytest.mark.parametrize("rows", [2, 16, 17, 33, 128])
+@pytest.mark.parametrize("width", [768, 2048, 8192])
+def test_stages_fit_the_shared_memory(rows, width):
+    from zoo_fast.transformer.kernels.tiles import fit_stages, linear_tiles
+
+    tiles = linear_tiles(rows, 2048, width, dtype=torch.bfloat16, paired=True)
+    for available in (99_000, 160_000, 226_000):
+        fitted = fit_stages(tiles, 2, available)
+        stage = 2 * (fitted["BM"] + 2 * fitted["BN"]) * fitted["BK"]
+        assert fitted["STAGES"] * stage <= available or fitted["STAGES"] == 1
+        assert stage <= available
+
+
 @pytest.mark.parametrize("case", ALL)
 @torch.no_grad()
 def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
@@ -148,6 +173,22 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.double()
         assert "the dtype is not" in reason()
         decoder.float()
+        decoder.blocks[0].attention.scorers.first.cap = 5.0
+        assert reason() == "the scores have a cap"
+        decoder.blocks[0].attention.scorers.first.cap = None
+        decoder.position.dim = 16
+        assert reason() == "position 'rotary' rotates a part of each head only"
+        decoder.position.dim = 32
+        decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
+        assert reason() == "queries and keys have a norm"
+        decoder.blocks[0].no_position = True
+        assert reason() == "the layers differ in their positions"
+        decoder.blocks[0].window = 2
+        assert reason() == "a layer has a window"
+        decoder.blocks[0].sublayers = "parallel"
+        assert reason() == "the sublayers are 'parallel', not 'sequential'"
+        decoder.blocks[0].place = "output"
+        assert reason() == "the place of the norms is 'output', not 'pre' or 'post'"
         monkeypatch.setenv("ZOO_TRITON", "off")
         assert reason() == "ZOO_TRITON is 'off'"
 

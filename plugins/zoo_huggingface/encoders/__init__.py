@@ -1,0 +1,1 @@
+"""Text encoders, with or without a head."""

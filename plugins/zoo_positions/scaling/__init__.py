@@ -1,0 +1,1 @@
+"""Scaling of the angles of rotary positions, for longer contexts."""

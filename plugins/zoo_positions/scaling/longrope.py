@@ -1,0 +1,79 @@
+"""LongRoPE scaling of rotary angles."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import ZooError
+from zoo.plugin import FromParent, Part
+from zoo_positions.scaling.rotary_scaling import RotaryScaling
+
+Factors = list[Annotated[float, Field(gt=0)]]
+
+
+class LongRopeScaling(RotaryScaling, Part):
+    r"""LongRoPE: each frequency is divided by a factor of its own, found by search.
+
+    .. math::
+        \theta_i' = \theta_i / \lambda_i, \qquad
+        m = \sqrt{1 + \frac{\ln (N / L)}{\ln L}}
+
+    Queries and keys are multiplied by m. The factors are those of the longest context, N, for texts
+    of every length.
+
+    Paper: Ding et al. 2024, equation 2; m is that of the authors' code.
+
+    Args:
+        dim: width that is rotated.
+        short: factors of contexts up to the original length, one for two dimensions.
+        long: factors of longer contexts.
+        original_length: length of the contexts before the extension, L.
+        length: length of the longest context, N; `long` is used if it is above original_length.
+        magnitude: factor of queries and keys; m, or 1 if N is at most L, if not set.
+
+    Shapes:
+        frequencies [dim / 2] -> [dim / 2].
+    """
+
+    name: ClassVar[str] = "longrope"
+    paper: ClassVar[str] = (
+        "Ding et al. 2024, LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens, "
+        "arXiv:2402.13753"
+    )
+    test_params: ClassVar[Mapping[str, Any]] = {
+        "short": [1.0, 1.0, 1.0, 1.0],
+        "long": [1.5, 2.0, 4.0, 4.0],
+        "original_length": 16,
+        "length": 64,
+    }
+
+    def __init__(
+        self,
+        *,
+        dim: FromParent[int],
+        short: Factors,
+        long: Factors,
+        original_length: Annotated[int, Field(ge=2)],
+        length: Annotated[int, Field(ge=1)],
+        magnitude: Annotated[float, Field(gt=0)] | None = None,
+    ) -> None:
+        super().__init__(dim=dim)
+        for name, factors in (("short", short), ("long", long)):
+            if len(factors) != dim // 2:
+                raise ZooError(
+                    f"{name} has {len(factors)} factors, but {dim} rotated dimensions need "
+                    f"{dim // 2}"
+                )
+        self.length, self.original_length = length, original_length
+        self.factors = long if length > original_length else short
+        ratio = max(length / original_length, 1.0)
+        default = math.sqrt(1 + math.log(ratio) / math.log(original_length))
+        self.magnitude = default if magnitude is None else magnitude
+
+    def scale(self, frequencies: Tensor, theta: float) -> Tensor:
+        factors = torch.tensor(self.factors, dtype=frequencies.dtype, device=frequencies.device)
+        return frequencies / factors

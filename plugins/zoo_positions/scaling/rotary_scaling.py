@@ -1,0 +1,37 @@
+"""Base class of the scalings of rotary angles."""
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import FromParent
+
+
+class RotaryScaling:
+    r"""Frequencies of a rotary position; a subclass scales them for longer contexts.
+
+    .. math:: \theta_i = \theta^{-2i/d}
+
+    The frequencies may depend on parameters, but not on the length of a text: keys in a cache would
+    have been rotated with other frequencies.
+
+    Args:
+        dim: width that is rotated, d.
+
+    Shapes:
+        frequencies [d / 2] -> [d / 2].
+    """
+
+    magnitude: float = 1.0
+    """Factor of rotated queries and keys."""
+
+    def __init__(self, *, dim: FromParent[int]) -> None:
+        self.dim = dim
+
+    def frequencies(self, theta: float, device: torch.device) -> Tensor:
+        """Return the angles of position 1, scaled: [d / 2], float64."""
+        steps = torch.arange(0, self.dim, 2, device=device).double() / self.dim
+        return self.scale(theta**-steps, theta)
+
+    def scale(self, frequencies: Tensor, theta: float) -> Tensor:
+        """Scale the frequencies [d / 2] of base theta."""
+        return frequencies

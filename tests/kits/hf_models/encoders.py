@@ -1,0 +1,67 @@
+"""Text encoders of transformers with small random weights."""
+
+import transformers as hf
+
+_BERT = {
+    "vocab_size": 31, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "intermediate_size": 12,
+}  # fmt: skip
+
+_MODELS = {
+    "bert": (hf.BertForMaskedLM, hf.BertConfig(**_BERT, max_position_embeddings=16)),
+    "roberta": (
+        hf.RobertaForMaskedLM,
+        hf.RobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
+    ),
+    "xlm-roberta": (
+        hf.XLMRobertaForMaskedLM,
+        hf.XLMRobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
+    ),
+    "camembert": (
+        hf.CamembertForMaskedLM,
+        hf.CamembertConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
+    ),
+    "electra": (
+        hf.ElectraForMaskedLM,
+        hf.ElectraConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
+    ),
+    "nomic_bert": (hf.NomicBertForMaskedLM, hf.NomicBertConfig(**_BERT)),
+    "mpnet": (hf.MPNetForMaskedLM, hf.MPNetConfig(**_BERT, max_position_embeddings=18)),
+    "distilbert": (
+        hf.DistilBertForMaskedLM,
+        hf.DistilBertConfig(
+            vocab_size=31, dim=8, n_layers=2, n_heads=1, hidden_dim=12, max_position_embeddings=16
+        ),
+    ),
+}  # fmt: skip
+_HEADS = {
+    "features": "Model",
+    "classifier": "ForSequenceClassification",
+    "tagger": "ForTokenClassification",
+}
+_SAME_CODE = ("xlm-roberta", "camembert")
+"""Architectures whose heads are those of RoBERTa."""
+
+
+def _with_heads(name, model):
+    """Return a model with its masked-token head, and the same config with other heads."""
+    cls, config = model
+    base = cls.__name__.removesuffix("ForMaskedLM")
+    options = config.to_diff_dict() | {"num_labels": 3}
+    heads = {
+        f"{name}-{head}": (getattr(hf, f"{base}{ending}"), type(config)(**options))
+        for head, ending in _HEADS.items()
+    }
+    return {name: model, **heads}
+
+
+MODELS = {
+    variant: model
+    for name, small in _MODELS.items()
+    for variant, model in _with_heads(name, small).items()
+    if variant == name or name not in _SAME_CODE
+}
+"""Class and config by name; a name starts with the importer's name, then a variant."""
+
+VALUES = {}
+"""Other values of config keys, by importer, where `hf_switch_kit` has none that fit."""

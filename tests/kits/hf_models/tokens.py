@@ -1,0 +1,3 @@
+"""Special tokens of the small models."""
+
+PAD, EOS = 0, 2

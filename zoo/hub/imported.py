@@ -1,0 +1,194 @@
+"""Models of other libraries, imported at first use and cached as artifacts.
+
+The artifact of a repository is in the repository's folder of the Hub's cache, named by its commit
+and by the version of its importer; that of a local folder is in ``HF_HOME``, named by the times and
+sizes of its files. Another version of the importer imports again and replaces the artifact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import constants
+
+from zoo.about import version
+from zoo.artifact.header import NotAnArtifactError
+from zoo.artifact.mapped_file import SINGLE_FILE, ArtifactFile
+from zoo.errors import HubError, ZooError
+from zoo.exchange.import_plan import find_importer, plan_import
+from zoo.exchange.source_files import MAX_CONFIG, read_config
+from zoo.files import lock_dir, os_error_message
+from zoo.hub.checkout import CONFIG, Checkout
+from zoo.hub.importing import IMPORT_PATTERNS
+from zoo.hub.weight_files import list_weight_files, remote_file
+from zoo.interfaces.importer import Importer
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+
+_log = logging.getLogger(__name__)
+
+_SOURCE_SUFFIXES = (".py", ".yaml", ".json")
+
+
+def is_importable_folder(path: Path) -> bool:
+    """Return whether a folder contains a model of another library."""
+    if not _has_model_type(path):
+        return False
+    file = path / SINGLE_FILE
+    return not (file.is_file() and _is_artifact(lambda: ArtifactFile(file)))
+
+
+def is_importable(checkout: Checkout) -> bool:
+    """Return whether a repository contains a model of another library."""
+    if CONFIG not in checkout.tree or checkout.tree[CONFIG].size > MAX_CONFIG:
+        return False
+    if checkout.offline and not checkout.contains([CONFIG]):
+        return False
+    checkout.fetch([CONFIG])
+    if not _has_model_type(checkout.folder):
+        return False
+    if is_imported(checkout):
+        return True
+    name = list_weight_files(checkout)[-1]
+    if checkout.contains([name]):
+        return not _is_artifact(lambda: ArtifactFile(checkout.folder / name))
+    return checkout.offline or not _is_artifact(lambda: remote_file(checkout, name))
+
+
+def is_imported(checkout: Checkout) -> bool:
+    """Return whether a repository was imported at this commit, by any version of its importer."""
+    return _imported_folder(checkout).is_dir()
+
+
+def _has_model_type(folder: Path) -> bool:
+    """Return whether a folder has a config that names its architecture, as transformers does."""
+    if not (folder / CONFIG).is_file():
+        return False
+    try:
+        return isinstance(read_config(folder).get("model_type"), str)
+    except ZooError:
+        return False
+
+
+def _is_artifact(read: Callable[[], object]) -> bool:
+    try:
+        read()
+    except NotAnArtifactError:
+        return False
+    return True
+
+
+def _imported_folder(checkout: Checkout) -> Path:
+    return checkout.cache.folder / ".zoo-imported" / checkout.commit
+
+
+def list_source_files(checkout: Checkout) -> list[str]:
+    """Return the files of a repository that an import reads: weights, configs and tokenizers."""
+    return [*list_weight_files(checkout), *checkout.match_files(IMPORT_PATTERNS)]
+
+
+def import_repository(checkout: Checkout, registry: ComponentRegistry | None = None) -> Path:
+    """Return the artifact of a repository of another library; import it if it is not cached."""
+    registry = registry or default_registry()
+    key = _importer_key(find_importer(read_config(checkout.folder), registry), registry)
+    target = _imported_folder(checkout) / f"{key}.safetensors"
+
+    def fetch() -> Path:
+        checkout.fetch(list_source_files(checkout))
+        return checkout.folder
+
+    origin = {"imported": checkout.repo, "commit": checkout.commit}
+    force = checkout.options.force_download and not checkout.offline
+    return _import_once(target, fetch, origin, registry, force=force)
+
+
+def import_folder(folder: Path, registry: ComponentRegistry | None = None) -> Path:
+    """Return the artifact of a folder of another library; import it if it is not cached."""
+    registry = registry or default_registry()
+    importer = find_importer(read_config(folder), registry)
+    name = _hash(os.path.realpath(folder))
+    key = _hash([_importer_key(importer, registry), *_file_states(folder)])
+    target = Path(constants.HF_HOME) / "zoo" / "imported" / name / f"{key}.safetensors"
+    origin = {"imported": folder.resolve().name}
+    return _import_once(target, lambda: folder, origin, registry)
+
+
+def _import_once(
+    target: Path,
+    source: Callable[[], Path],
+    origin: Mapping[str, Any],
+    registry: ComponentRegistry,
+    *,
+    force: bool = False,
+) -> Path:
+    """Return `target`, imported from the folder that `source` returns if it does not exist.
+
+    One process imports while others wait; artifacts of other versions are removed.
+    """
+    if target.is_file() and not force:
+        return target
+    folder = source()
+    with _locked(target.parent):
+        if not target.is_file() or force:
+            _log.info("importing %s to %s", origin["imported"], target)
+            plan_import(folder, origin=origin, registry=registry).write(target)
+            for other in target.parent.glob("*.safetensors"):
+                if other != target:
+                    other.unlink(missing_ok=True)
+    return target
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock_dir(folder))
+        except OSError as error:
+            raise HubError(
+                f"the imported model cannot be stored in {folder}: {os_error_message(error)}; set "
+                "HF_HOME to use another directory, or import it with 'zoo import'"
+            ) from None
+        yield
+
+
+def _importer_key(importer: Importer, registry: ComponentRegistry) -> str:
+    """Return a hash of the versions of the zoo and of the importer, with its package's files."""
+    owner = registry.owner_of(importer)
+    packages = {cls.__module__.partition(".")[0] for cls in type(importer).__mro__}
+    contents = {
+        name: _package_contents(name) for name in sorted(packages - {"zoo", "abc", "builtins"})
+    }
+    provider = [owner.distribution, owner.version] if owner else []
+    return _hash([version(), importer.name, provider, contents])
+
+
+def _package_contents(name: str) -> list[list[str]]:
+    """Return the name and hash of each file of a package or module."""
+    module = sys.modules[name]
+    roots = [Path(folder) for folder in getattr(module, "__path__", ())]
+    files = [file for root in roots for file in sorted(root.rglob("*"))]
+    files = [file for file in files if file.suffix in _SOURCE_SUFFIXES]
+    if not roots and getattr(module, "__file__", None):
+        files = [Path(str(module.__file__))]
+    return [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
+
+
+def _file_states(folder: Path) -> list[list[Any]]:
+    """Return the path, size and times of the files that an import may read."""
+    files = sorted(file for pattern in ("*", "*/*") for file in folder.glob(pattern))
+    states = [(file, file.stat()) for file in files if file.is_file()]
+    return [
+        [str(f.relative_to(folder)), s.st_size, s.st_mtime_ns, s.st_ctime_ns] for f, s in states
+    ]
+
+
+def _hash(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:32]
