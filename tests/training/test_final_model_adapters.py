@@ -92,6 +92,14 @@ def test_magnitudes_start_from_the_weights_of_the_base(files, base, tmp_path):
     torch.testing.assert_close(magnitude, weights(base)[f"{path}.weight"].norm(dim=1))
 
 
+def test_a_training_does_not_start_from_an_adapter_without_its_base(files, base, tmp_path):
+    model = zoo.load(base)
+    zoo.adapt(model, ADAPTERS["style"])
+    file = zoo.save_adapter(model, tmp_path / "style.safetensors")
+    with pytest.raises(zoo.SpecError, match=r"train\.start: .*has an adapter only.*zoo merge"):
+        zoo.train(_spec(files, start={"weights": str(file)}), output=tmp_path / "run")
+
+
 @pytest.mark.slow
 def test_two_processes_follow_the_losses_of_one(files, tmp_path):
     settings = {"steps": 6, "log": {"every": 1}, "batch": {"items": 7}}
