@@ -110,7 +110,8 @@ def command(
 
 def _import_adapter(source: str, output: Path | None, base: str | None, *, as_json: bool) -> None:
     from zoo.errors import ZooError
-    from zoo.hub.adapter_folder import CONFIG, import_adapter, is_adapter_folder
+    from zoo.hub.adapter_exchange import import_adapter
+    from zoo.hub.adapter_folder import CONFIG, is_adapter_folder
 
     if not is_adapter_folder(source):
         raise ZooError(f"--base is for adapters, but {source} has no {CONFIG}")

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.adapters import find_adapters
 from zoo.artifact.versions import resolve_versions
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import Problem, SpecError, ZooError
@@ -126,10 +127,29 @@ class StartPlan:
             "parts": dict(matching.parts),
             "fresh": [str(each) for each in matching.fresh[:_MAX_LISTED]]
             + [f"{name}: rows from {rows}" for name, rows in matching.grown.items()],
+            "grown": sorted(matching.grown),
             "settings": list(self.settings[:_MAX_LISTED]),
             "preprocessing": list(self.preprocessing),
             "tokenizers": sorted(self.tokenizers),
         }
+
+
+def freeze_base(model: Model, record: Mapping[str, Any]) -> None:
+    """Freeze what a model with adapters has taken from its base, and train the rest of it.
+
+    Args:
+        record: the base, as `StartPlan.record` returned it.
+    """
+    if not find_adapters(model):
+        return
+    grown, parts = record.get("grown", ()), tuple(f"{part}." for part in record["parts"])
+    frozen = {
+        id(tensor)
+        for name, tensor in tensor_names(model).items()
+        if f"{name}.".startswith(parts) and name not in grown
+    }
+    for parameter in model.parameters():
+        parameter.requires_grad_(id(parameter) not in frozen)
 
 
 def plan_start(
