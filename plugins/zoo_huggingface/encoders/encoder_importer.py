@@ -38,6 +38,7 @@ _HEADS = {
 _CLASSES_OF = {"sentence-encoder": "features", "regressor": "classifier"}
 """Models of the zoo that have the class of another one in transformers."""
 _COUNTS = {"classifier": "classes", "regressor": "outputs", "tagger": "labels"}
+_POOLERS = ("pooler.dense.weight", "pooler.weight")
 _LENGTH = "model.encoder.position.length"
 _ACTIVATION = "model.encoder.feed_forward.activation"
 
@@ -102,7 +103,7 @@ class EncoderImporter(Architecture):
                 "they should be shared"
             )
         added: dict[str, Any] = {"has_tokenizer": (folder / "tokenizer.json").is_file()}
-        if any(name.endswith("pooler.dense.weight") for name in weights.metas):
+        if any(name.endswith(_POOLERS) for name in weights.metas):
             added["pooler"] = True
         if (folder / "modules.json").is_file():
             added |= read_sentence_config(folder)
