@@ -65,7 +65,12 @@ class EncoderImporter(Architecture):
     head_rules: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """Names of tensors of a head that the map does not have, because they depend on the head."""
     unchecked_spec_paths = ("model.scale",)
-    used_keys = ("id2label", "num_labels", "problem_type", "classifier_dropout")
+    used_keys: ClassVar[tuple[str, ...]] = (
+        "id2label",
+        "num_labels",
+        "problem_type",
+        "classifier_dropout",
+    )
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "generation uses it": "bos_token_id eos_token_id",
@@ -174,7 +179,8 @@ class EncoderImporter(Architecture):
             get_value(config, key, float, self._defaults.get(key))
             for key in self.dropout_keys[head]
         )
-        return next(value for value in values if value is not None)
+        dropout: float = next(value for value in values if value is not None)
+        return dropout
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         model = spec["model"]
