@@ -4,12 +4,18 @@ from collections.abc import Sequence
 
 from zoo.plugin import Importer, hookimpl
 from zoo_huggingface.causal.bloom import Bloom
+from zoo_huggingface.causal.falcon import Falcon
+from zoo_huggingface.causal.gemma import Gemma
+from zoo_huggingface.causal.gemma2 import Gemma2
 from zoo_huggingface.causal.gpt2 import Gpt2
 from zoo_huggingface.causal.gpt_neo import GptNeo
+from zoo_huggingface.causal.gpt_neox import GptNeoX
+from zoo_huggingface.causal.gptj import GptJ
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.mistral import Mistral
 from zoo_huggingface.causal.olmo2 import Olmo2
 from zoo_huggingface.causal.opt import Opt
+from zoo_huggingface.causal.phi import Phi
 from zoo_huggingface.causal.phi3 import Phi3
 from zoo_huggingface.causal.qwen2 import Qwen2
 from zoo_huggingface.causal.qwen3 import Qwen3
@@ -68,6 +74,12 @@ def zoo_importers() -> Sequence[Importer]:
         SmolLM3(),
         Starcoder2(),
         GptNeo(),
+        GptNeoX(),
+        GptJ(),
+        Phi(),
+        Falcon(),
+        Gemma(),
+        Gemma2(),
         ViT(),
         Wav2Vec2(),
         Hubert(),

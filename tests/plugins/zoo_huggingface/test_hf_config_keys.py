@@ -23,8 +23,10 @@ ATOL = 1e-4
 SAME_CODE = (
     *("mistral", "qwen2", "qwen3", "olmo2", "phi3"),
     *("distilbert", "xlm-roberta", "camembert"),
+    *("mbart", "pegasus", "m2m_100", "mt5", "hubert"),
 )
-"""Architectures whose importers are those of Llama, BERT and RoBERTa with other values."""
+"""Architectures whose importers are those of Llama, BERT, RoBERTa, BART, T5 and wav2vec 2.0 with
+other values."""
 
 
 @pytest.fixture(
