@@ -26,6 +26,7 @@ from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
 from zoo_huggingface.encoders.mpnet import MPNet
+from zoo_huggingface.encoders.nomic_bert import NomicBert
 from zoo_huggingface.encoders.roberta import Roberta
 from zoo_huggingface.encoders.xlm_roberta import XLMRoberta
 from zoo_huggingface.seq2seq.bart import Bart
@@ -51,6 +52,7 @@ def zoo_importers() -> Sequence[Importer]:
         DistilBert(),
         Electra(),
         MPNet(),
+        NomicBert(),
         Gpt2(),
         Marian(),
         Bart(),

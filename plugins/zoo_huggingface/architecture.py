@@ -35,6 +35,8 @@ MAPS = Path(__file__).parent / "maps"
 _ADDED_KEYS = (
     "untied",
     "sentence",
+    "sentence_length",
+    "lowercase",
     "generation",
     "tokenizer_padding",
     "has_tokenizer",

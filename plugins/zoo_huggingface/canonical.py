@@ -30,7 +30,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["final"] = result["place"] != "post"
     if "share_layers" in result:
         result["dim"] = dim
-    if result.get("inner"):
+    if result.get("inner") and "encoder" in result:
         result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)

@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from zoo.exchange.adapter_folder import export_adapter, import_adapter
 
 import zoo
+from zoo.hub.adapter_folder import export_adapter, import_adapter
 
 BERT = transformers.BertConfig(
     vocab_size=31,

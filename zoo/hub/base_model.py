@@ -8,10 +8,10 @@ from typing import Any
 
 from zoo.artifact.hashing import check_files
 from zoo.artifact.mapped_file import Artifact, open_artifact
+from zoo.data.files import expand_path
 from zoo.errors import ZooError
-from zoo.hub.models import find, named_path
+from zoo.hub.models import base_reference, named_path
 from zoo.hub.reference import is_repository
-from zoo.hub.shipped import is_shipped
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,7 @@ def find_base(name: str) -> BaseModel:
     Raises:
         ZooError: if there is no such model, or it is not a model of this library.
     """
-    expanded = os.path.expanduser(name)
-    path = find(expanded)
-    is_remote = named_path(expanded) is None and not is_shipped(expanded)
-    commit = (path if path.is_dir() else path.parent).name if is_remote else None
+    path, _, commit = base_reference(_expand(name))
     return BaseModel(name, open_artifact(path), commit)
 
 
@@ -86,6 +83,11 @@ def model_spec(name: str) -> dict[str, Any]:
 
 def repository(name: str) -> str | None:
     """Return ``org/name`` if a model is on the Hub, for a model card; None for other models."""
-    if named_path(os.path.expanduser(name)) is not None or not is_repository(name):
+    if named_path(_expand(name)) is not None or not is_repository(name):
         return None
     return name.removeprefix("hub:").partition("@")[0]
+
+
+def _expand(name: str) -> str:
+    """Return a name; in a path, ``~`` and variables at its start are replaced."""
+    return os.fspath(expand_path(name)) if name.startswith(("~", "$")) else name
