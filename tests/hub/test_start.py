@@ -9,10 +9,10 @@ import yaml
 from hub_kit import NAME
 from hub_server import TOKEN, Hub
 from training_kit import make_spec, write_files
-from zoo.exchange.base_model import find_base
 
 import zoo
 from zoo.artifact import read_header
+from zoo.exchange.base_model import find_base
 
 
 @pytest.fixture
