@@ -118,6 +118,7 @@ NOT_RUN = {
     "interfaces.md",
     "laboratory.md",
     "maps.md",
+    "new-architecture.md",
     "performance.md",
     "plugins.md",
     "reproductions.md",
