@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 
+import pytest
 import torch
 
 # Tests use small tensors and run in parallel processes.
@@ -34,3 +35,19 @@ def pytest_collection_finish():
     """Exclude modules and collected tests from garbage collection, which would read them all."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_plots():
+    """Plots of trainings are empty pictures: drawing takes half of the time of a short training.
+
+    Processes that tests start, and ``tests/training/test_plot.py``, draw them.
+    """
+    from zoo.plotting import new_figure, write_png
+
+    def write_empty(figure, path, **options):
+        write_png(new_figure(1, 1), path, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("zoo.training.plot.write_png", write_empty)
+        yield

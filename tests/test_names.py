@@ -5,6 +5,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 SOURCES = [path for top in ("zoo", "plugins") for path in sorted((ROOT / top).rglob("*.py"))]
 MAX_PARAMETERS = 10
@@ -51,8 +53,11 @@ SAME_NAME = {
 }
 
 
-def _nodes(path):
-    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+@pytest.fixture(scope="module")
+def nodes():
+    """All nodes of each file; parsing takes longer than the tests."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+    return {path: list(ast.walk(tree)) for path, tree in trees.items()}
 
 
 def _names(node):
@@ -70,21 +75,21 @@ def _existing(paths):
     return {path for path in paths if (ROOT / path).exists()}
 
 
-def test_banned_names_are_only_keys_of_files():
+def test_banned_names_are_only_keys_of_files(nodes):
     found = defaultdict(set)
     for path in SOURCES:
-        for node in _nodes(path):
+        for node in nodes[path]:
             if used := _names(node) & BANNED.keys():
                 found[_relative(path)] |= used
     keys = {path: names for files in KEYS.values() for path, names in files.items()}
     assert found == {path: keys[path] for path in _existing(keys)}
 
 
-def test_a_parameter_that_is_a_limit_says_of_what():
+def test_a_parameter_that_is_a_limit_says_of_what(nodes):
     found = {
         _relative(path)
         for path in SOURCES
-        for node in _nodes(path)
+        for node in nodes[path]
         if isinstance(node, ast.arg) and node.arg == "limit"
     }
     assert found == _existing(LIMITS)
@@ -101,10 +106,10 @@ def test_cuda_graphs_are_captured_not_recorded():
     assert found == set()
 
 
-def test_each_public_class_has_its_own_name():
+def test_each_public_class_has_its_own_name(nodes):
     files = defaultdict(set)
     for path in SOURCES:
-        for node in _nodes(path):
+        for node in nodes[path]:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files[node.name].add(f"{_relative(path)}:{node.lineno}")
     shared = {name: sorted(places) for name, places in files.items() if len(places) > 1}
@@ -116,11 +121,11 @@ def _parameter_count(function):
     return len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]) - 1
 
 
-def test_constructors_have_at_most_ten_parameters():
+def test_constructors_have_at_most_ten_parameters(nodes):
     wide = {
         f"{_relative(path)}: {node.name}": count
         for path in SOURCES
-        for node in _nodes(path)
+        for node in nodes[path]
         if isinstance(node, ast.ClassDef)
         for inner in node.body
         if isinstance(inner, ast.FunctionDef) and inner.name == "__init__"

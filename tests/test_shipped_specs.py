@@ -138,13 +138,47 @@ SMALL = {
 TINY = [name for name in SPECS if name.endswith("-tiny")]
 
 
-SAME_PARTS = {"bahdanau-2015", "bahdanau-small", "speech-small"}
-"""Specs with the parts of `bahdanau-reversal` or `deepspeech-ctc-tiny`, in other sizes."""
+# Specs whose parts, except the model, are all in another spec. The law "compiles" has the models.
+SAME_PARTS = {
+    "audio-small": "ctc-attention-tiny",
+    "bahdanau-2015": "ctc-attention-tiny",
+    "bahdanau-reversal": "ctc-attention-tiny",
+    "bahdanau-small": "ctc-attention-tiny",
+    "deepspeech-ctc-tiny": "ctc-attention-tiny",
+    "draw-tiny": "luong-2015",
+    "dynamic-memory-tiny": "ctc-attention-tiny",
+    "gatv2-tiny": "graph-small",
+    "llama-tiny": "lm-small",
+    "lstm-lm": "sutskever-2014",
+    "minilm-tiny": "bert-tiny",
+    "ram-tiny": "luong-2015",
+    "speech-small": "ctc-attention-tiny",
+    "stories260k": "lm-small",
+    "tagger-small": "luong-2015",
+    "text-small": "transformer-tiny",
+}
 
 
-def _has_tiny_version(name):
+def _compiles_elsewhere(name):
+    """Whether the parts of a spec compile in the test of another spec."""
     versions = (f"{name}-tiny", f"{name.rpartition('-')[0]}-tiny")
-    return name in SAME_PARTS or any(version in TINY for version in versions)
+    has_tiny_version = name in SMALL and any(version in TINY for version in versions)
+    return name in SAME_PARTS or has_tiny_version
+
+
+COMPILED_PARTS = {"alignment", "backbone", "decoder", "embedding", "encoder", "position", "scorer"}
+
+
+def _compiled_parts(name):
+    blueprints = zoo.load_spec(name, overrides=SMALL.get(name, [])).root.walk()
+    return {b.entry for b in blueprints if b.entry and b.entry.kind in COMPILED_PARTS}
+
+
+@pytest.mark.parametrize("name", SAME_PARTS)
+def test_the_parts_of_a_spec_that_is_not_compiled_are_in_another_spec(name):
+    other = SAME_PARTS[name]
+    assert not _compiles_elsewhere(other)
+    assert _compiled_parts(name) <= _compiled_parts(other)
 
 
 # Published specs without a section `init`, and why.
@@ -235,7 +269,7 @@ def test_a_small_version_learns_generates_saves_and_compiles(name, tmp_path):
         sampler = spec.sections.sampler.build()
         tokens = model.generate(batch, sampler, max_length=9).tokens
         assert torch.equal(loaded.generate(batch, sampler, max_length=9).tokens, tokens)
-    if name not in SMALL or not _has_tiny_version(name):
+    if not _compiles_elsewhere(name):
         _assert_compiles(model)
 
 
@@ -274,9 +308,9 @@ def _assert_compiles(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in SMALL if _has_tiny_version(name)])
-def test_a_small_version_of_a_spec_with_a_tiny_version_compiles(name):
-    _assert_compiles(zoo.compose(name, overrides=SMALL[name]).eval())
+@pytest.mark.parametrize("name", [name for name in [*SMALL, *TINY] if _compiles_elsewhere(name)])
+def test_a_small_version_with_the_parts_of_another_spec_compiles(name):
+    _assert_compiles(zoo.compose(name, overrides=SMALL.get(name, [])).eval())
 
 
 @pytest.mark.parametrize("name", TINY)

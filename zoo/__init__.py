@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ZooWarning as ZooWarning,
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
+    from zoo.exchange.base_model import model_spec as model_spec
     from zoo.exchange.export_plan import export_model as export_model
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         schedule as schedule,
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
+    from zoo.spec.trainability import freeze as freeze
     from zoo.training.checkpoint import (
         load_checkpoint as load_checkpoint,
         save_checkpoint as save_checkpoint,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zoo import Model
 from zoo.plugin import Embedding, Objective, Sampler, hookimpl
+from zoo_ctc.convolved import Convolved
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.ctc_attention import CtcAttention
 from zoo_ctc.ctc_greedy import CtcGreedy
@@ -12,6 +13,7 @@ from zoo_ctc.ctc_recogniser import CtcRecogniser
 from zoo_ctc.joint_ctc import JointCtc
 from zoo_ctc.joint_ctc_search import JointCtcSearch
 from zoo_ctc.log_mel import LogMel
+from zoo_ctc.padded_log_mel import PaddedLogMel
 from zoo_ctc.subsampled import Subsampled
 
 
@@ -19,7 +21,9 @@ from zoo_ctc.subsampled import Subsampled
 def zoo_components() -> Sequence[type[Embedding | Model | Objective | Sampler]]:
     return [
         LogMel,
+        PaddedLogMel,
         Subsampled,
+        Convolved,
         Ctc,
         JointCtc,
         CtcRecogniser,

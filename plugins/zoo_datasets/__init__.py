@@ -6,6 +6,7 @@ from zoo.plugin import Dataset, hookimpl
 from zoo_datasets.arrays import Arrays
 from zoo_datasets.audio import AudioFolder
 from zoo_datasets.captions import Captions
+from zoo_datasets.conll import Conll
 from zoo_datasets.csv import Csv
 from zoo_datasets.delta_audio import DeltaAudio
 from zoo_datasets.graph import GraphDataset
@@ -19,6 +20,7 @@ from zoo_datasets.plain_text import PlainText
 from zoo_datasets.scenes import Scenes
 from zoo_datasets.split import Split
 from zoo_datasets.stories import Stories
+from zoo_datasets.text_spans import TextSpans
 
 
 @hookimpl
@@ -28,6 +30,8 @@ def zoo_components() -> Sequence[type[Dataset]]:
         PlainText,
         JsonLines,
         Csv,
+        Conll,
+        TextSpans,
         ImageFolder,
         Idx,
         Captions,

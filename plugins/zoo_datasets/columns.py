@@ -1,36 +1,66 @@
 """Fields of examples from the columns of a table."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
+import numpy as np
+import pydantic
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
-from zoo import DataError
-from zoo.plugin import Example, Field, read_audio, read_image, suggest, truncate
+from zoo import DataError, ZooError
+from zoo.plugin import Example, Field, TensorSchema, read_audio, read_image, suggest, truncate
 
-ColumnContent = Literal["text", "texts", "label", "labels", "image", "audio"]
+ColumnContent = Literal["text", "texts", "label", "labels", "number", "numbers", "image", "audio"]
 
 
 class Column(TypedDict):
     """A column and the type of its values; by default text.
 
-    ``image`` and ``audio`` are paths of files, relative to the folder of the table.
+    Several ``columns`` are a list of texts, such as the two texts of a pair. ``image`` and
+    ``audio`` are paths of files, relative to the folder of the table.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
-    column: str
+    column: NotRequired[str]
+    columns: NotRequired[Annotated[list[str], pydantic.Field(min_length=1)]]
     content: NotRequired[ColumnContent]
 
 
 Columns = dict[str, Column]
 
 
+_NUMBERS = {
+    "number": Field("array", TensorSchema(("B",), "float")),
+    "numbers": Field("array", TensorSchema(("B", "V"), "float")),
+}
+
+
+def check_columns(columns: Columns) -> None:
+    """Raise ZooError if a field has neither ``column`` nor ``columns``, or both."""
+    for name, column in columns.items():
+        if ("column" in column) == ("columns" in column):
+            raise ZooError(f"field '{name}' needs either 'column' or 'columns'")
+        if "columns" in column and column.get("content", "texts") != "texts":
+            raise ZooError(f"field '{name}' has several columns, so its content is texts")
+
+
+def column_names(columns: Columns) -> list[str]:
+    """Return the names of all columns that are used."""
+    return [name for each in columns.values() for name in each.get("columns") or [each["column"]]]
+
+
 def declare_fields(columns: Columns) -> dict[str, Field]:
     """Return the fields of the examples."""
-    return {name: Field(column.get("content", "text")) for name, column in columns.items()}
+    contents = {name: _content(column) for name, column in columns.items()}
+    return {name: _NUMBERS.get(content) or Field(content) for name, content in contents.items()}
+
+
+def _content(column: Column) -> Any:
+    return "texts" if "columns" in column else column.get("content", "text")
 
 
 def lookup(row: Mapping[str, Any], column: str, origin: str) -> Any:
@@ -61,17 +91,28 @@ def make_example(
     """
     example = {}
     for name, column in columns.items():
-        value = lookup(row, column["column"], origin)
-        content = column.get("content", "text")
-        try:
-            example[name] = readers[content](value, folder)
-        except ValueError:
-            raise DataError(
-                f"column '{column['column']}' contains {truncate(repr(value), 60)}; expected "
-                f"{_EXPECTED[content]}",
-                origin,
-            ) from None
+        if "columns" in column:
+            example[name] = [
+                _read(row, each, "text", origin, folder, readers) for each in column["columns"]
+            ]
+        else:
+            content = _content(column)
+            example[name] = _read(row, column["column"], content, origin, folder, readers)
     return example
+
+
+def _read(
+    row: Mapping[str, Any], column: str, content: str, origin: str, folder: Path, readers: "Readers"
+) -> Any:
+    value = lookup(row, column, origin)
+    try:
+        return readers[content](value, folder)
+    except ValueError:
+        raise DataError(
+            f"column '{column}' contains {truncate(repr(value), 60)}; expected "
+            f"{_EXPECTED[content]}",
+            origin,
+        ) from None
 
 
 Readers = Mapping[str, Callable[[Any, Path], Any]]
@@ -82,6 +123,8 @@ _EXPECTED = {
     "texts": "a list of texts",
     "label": "a text or an integer",
     "labels": "a list of texts or integers",
+    "number": "a finite number",
+    "numbers": "finite numbers",
     "image": "the path of an image",
     "audio": "the path of an audio file",
 }
@@ -97,6 +140,13 @@ def read_label(value: Any, folder: Path) -> str | int:
     if isinstance(value, bool) or not (isinstance(value, int) or str(value).strip() == value != ""):
         raise ValueError
     return value  # type: ignore[no-any-return]
+
+
+def read_number(value: Any, folder: Path) -> Any:
+    number = float(value) if isinstance(value, str | int | float) else math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise ValueError
+    return np.float32(number)
 
 
 def read_list(item: Callable[[Any, Path], Any]) -> Callable[[Any, Path], list[Any]]:
@@ -115,6 +165,8 @@ READERS: Readers = {
     "texts": read_list(read_text),
     "label": read_label,
     "labels": read_list(read_label),
+    "number": read_number,
+    "numbers": lambda value, folder: np.array(read_list(read_number)(value, folder)),
     "image": lambda value, folder: read_image(folder / read_text(value, folder)),
     "audio": lambda value, folder: read_audio(folder / read_text(value, folder)),
 }

@@ -8,10 +8,21 @@ import pydantic
 
 from zoo import ZooError
 from zoo.plugin import Dataset, Example, Examples, Field
-from zoo_datasets.columns import READERS, Columns, declare_fields, make_example
+from zoo_datasets.columns import (
+    READERS,
+    Columns,
+    check_columns,
+    column_names,
+    declare_fields,
+    make_example,
+)
 from zoo_datasets.csv_rows import CsvRows, require_columns
 
-_READERS = {**READERS, "labels": lambda value, folder: READERS["labels"](value.split(), folder)}
+_LISTS = {
+    name: lambda value, folder, read=READERS[name]: read(value.split(), folder)
+    for name in ("labels", "numbers")
+}
+_READERS = {**READERS, **_LISTS}
 
 
 class Csv(Dataset):
@@ -22,8 +33,9 @@ class Csv(Dataset):
     Args:
         file: the file.
         fields: for each field a ``column`` and its ``content``: text (default), label, labels
-            (separated by spaces), image or audio (the path of a file, relative to the folder of
-            ``file``).
+            (separated by spaces), number, numbers (separated by spaces), image or audio (the path
+            of a file, relative to the folder of ``file``). ``columns`` instead of ``column`` names
+            the columns of a list of texts, such as the texts of a pair.
         delimiter: between the values; default: a tab if the file ends in ``.tsv``, else a comma.
         header: whether the first row has the names of the columns; otherwise they are 0, 1, ….
         quoting: whether values may be in double quotes.
@@ -44,9 +56,13 @@ class Csv(Dataset):
         header: bool = True,
         quoting: bool = True,
     ) -> None:
+        check_columns(fields)
         for name, column in fields.items():
-            if column.get("content") == "texts":
-                raise ZooError(f"'{name}' is a list of texts, which CSV files do not have")
+            if column.get("content") == "texts" and "columns" not in column:
+                raise ZooError(
+                    f"'{name}' is a list of texts, which a column of a CSV file does not have; "
+                    "name their 'columns'"
+                )
         self.file = file
         self.columns = fields
         self.delimiter = delimiter
@@ -60,7 +76,7 @@ class Csv(Dataset):
         rows = CsvRows(
             self.file, delimiter=self.delimiter, header=self.header, quoting=self.quoting
         )
-        require_columns(rows, [column["column"] for column in self.columns.values()])
+        require_columns(rows, column_names(self.columns))
         return _Rows(rows, self.columns)
 
     @classmethod

@@ -24,6 +24,8 @@ from zoo.plugin import (
 from zoo_datasets.columns import (
     READERS,
     Columns,
+    check_columns,
+    column_names,
     declare_fields,
     make_example,
     missing_column,
@@ -44,8 +46,9 @@ class HfDatasets(Dataset):
         path: an existing folder, or ``org/name`` on the Hub. Names without an organisation are
             rejected: some are readers of the library, which read files of the current folder.
         fields: for each field a ``column`` (``a.b`` for the key b of the column a) and its
-            ``content``: text (default), texts, label, labels, image or audio. Labels of the type
-            ``ClassLabel`` are replaced by their names.
+            ``content``: text (default), texts, label, labels, number, numbers, image or audio.
+            ``columns`` instead of ``column`` names the columns of a list of texts. Labels of the
+            type ``ClassLabel`` are replaced by their names.
         split: name of the split, such as ``train``; of a folder with one split it is not used.
         config: name of the configuration on the Hub.
 
@@ -60,6 +63,7 @@ class HfDatasets(Dataset):
     def __init__(
         self, *, path: str, fields: Columns, split: str = "train", config: str | None = None
     ) -> None:
+        check_columns(fields)
         self.path = path
         self.columns = fields
         self.split = split
@@ -106,10 +110,10 @@ class _Rows(Examples):
     def __init__(self, rows: Any, columns: Columns, name: str) -> None:
         self.columns = columns
         self.name = name
-        for column in columns.values():
-            top = column["column"].partition(".")[0]
-            if column["column"] not in rows.column_names and top not in rows.column_names:
-                raise missing_column(column["column"], rows.column_names, name)
+        for column in column_names(columns):
+            top = column.partition(".")[0]
+            if column not in rows.column_names and top not in rows.column_names:
+                raise missing_column(column, rows.column_names, name)
         self.features = rows.features
         # Rows of Arrow tables are not decoded, whatever the types of their columns.
         self.rows = rows.with_format("arrow")
@@ -119,10 +123,10 @@ class _Rows(Examples):
 
     def __getitem__(self, index: int) -> Example:
         (row,) = self.rows[index].to_pylist()
-        for column in self.columns.values():
-            feature = self.features.get(column["column"])
+        for column in column_names(self.columns):
+            feature = self.features.get(column)
             if hasattr(feature, "int2str"):
-                row[column["column"]] = feature.int2str(row[column["column"]])
+                row[column] = feature.int2str(row[column])
         origin = self.origin(index)
         try:
             return make_example(self.columns, row, origin, Path(), _READERS)

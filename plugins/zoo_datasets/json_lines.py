@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 
 from zoo import DataError
 from zoo.plugin import Dataset, Example, Examples, Field, TextLines
-from zoo_datasets.columns import READERS, Columns, declare_fields, lookup, make_example
+from zoo_datasets.columns import (
+    READERS,
+    Columns,
+    check_columns,
+    column_names,
+    declare_fields,
+    lookup,
+    make_example,
+)
 
 
 class JsonLines(Dataset):
@@ -19,7 +27,9 @@ class JsonLines(Dataset):
         file: the file.
         fields: for each field a ``column``, the key in the objects (``a.b`` for the key b of the
             object under a), and its ``content``: text (default), texts (a list), label, labels,
-            image or audio (the path of a file, relative to the folder of ``file``).
+            number, numbers (a list), image or audio (the path of a file, relative to the folder of
+            ``file``). ``columns`` instead of ``column`` names the keys of a list of texts, such as
+            the texts of a pair.
 
     Fields:
         those of ``fields``.
@@ -29,6 +39,7 @@ class JsonLines(Dataset):
     test_params: ClassVar[Mapping[str, Any]] = {"fields": {"target": {"column": "text"}}}
 
     def __init__(self, *, file: str, fields: Columns) -> None:
+        check_columns(fields)
         self.file = file
         self.columns = fields
 
@@ -61,8 +72,8 @@ class _Objects(Examples):
             first = self._read(0)
         except DataError:
             return  # raised again when the example is read
-        for column in columns.values():
-            lookup(first, column["column"], self.origin(0))
+        for column in column_names(columns):
+            lookup(first, column, self.origin(0))
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -3,14 +3,23 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Importer, hookimpl
+from zoo_huggingface.causal.bloom import Bloom
 from zoo_huggingface.causal.gpt2 import Gpt2
+from zoo_huggingface.causal.gpt_neo import GptNeo
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.mistral import Mistral
+from zoo_huggingface.causal.olmo2 import Olmo2
+from zoo_huggingface.causal.opt import Opt
+from zoo_huggingface.causal.phi3 import Phi3
 from zoo_huggingface.causal.qwen2 import Qwen2
+from zoo_huggingface.causal.qwen3 import Qwen3
+from zoo_huggingface.causal.smollm3 import SmolLM3
+from zoo_huggingface.causal.starcoder2 import Starcoder2
 from zoo_huggingface.encoders.bert import Bert
 from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
+from zoo_huggingface.encoders.mpnet import MPNet
 from zoo_huggingface.encoders.roberta import Roberta
 from zoo_huggingface.encoders.xlm_roberta import XLMRoberta
 from zoo_huggingface.seq2seq.bart import Bart
@@ -22,6 +31,7 @@ from zoo_huggingface.seq2seq.pegasus import Pegasus
 from zoo_huggingface.seq2seq.t5 import T5
 from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
+from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.vit import ViT
 
 
@@ -34,6 +44,7 @@ def zoo_importers() -> Sequence[Importer]:
         Camembert(),
         DistilBert(),
         Electra(),
+        MPNet(),
         Gpt2(),
         Marian(),
         Bart(),
@@ -45,7 +56,16 @@ def zoo_importers() -> Sequence[Importer]:
         Llama(),
         Mistral(),
         Qwen2(),
+        Qwen3(),
+        Olmo2(),
+        Phi3(),
+        Opt(),
+        Bloom(),
+        SmolLM3(),
+        Starcoder2(),
+        GptNeo(),
         ViT(),
         Wav2Vec2(),
         Hubert(),
+        Whisper(),
     ]

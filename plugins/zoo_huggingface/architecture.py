@@ -143,7 +143,7 @@ class Architecture(Importer):
         self.set_padding(spec, config)
         self.update_spec(spec, config)
         if "generation" in config:
-            spec |= self._generation_sections(spec, get_mapping(config, "generation"))
+            spec |= self.generation_sections(spec, get_mapping(config, "generation"))
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
             if attention and attention["heads"] == 1:  # transformers projects one head too
@@ -236,14 +236,21 @@ class Architecture(Importer):
         always = {"architectures", "quantization_config", *COMMON_IGNORED_KEYS}
         return checked | named | always | GENERATION_KEYS
 
-    def _generation_sections(
-        self, spec: Mapping[str, Any], generation: Mapping[str, Any]
+    def generation_sections(
+        self, spec: Mapping[str, Any], generation: Mapping[str, Any], *, prompt: int = 1
     ) -> dict[str, Any]:
+        """Return the sections `sampler` and `filters` of a generation config.
+
+        Args:
+            prompt: the number of tokens before the first selected one, for models with a source.
+        """
         eos = get_path(spec, "model.eos")
-        pad = get_path(spec, "model.source.padding") if "source" in spec["model"] else None
-        prompt = 1 if "source" in spec["model"] else None  # the start token
+        has_source = "source" in spec["model"]
         return generation_spec(
-            generation, pad=pad, eos=eos if isinstance(eos, list) else [eos], prompt=prompt
+            generation,
+            pad=get_path(spec, self.padding_path) if has_source else None,
+            eos=eos if isinstance(eos, list) else [eos],
+            prompt=prompt if has_source else None,
         )
 
     def _check_modules(self, folder: Path) -> None:

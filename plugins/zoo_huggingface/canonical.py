@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
+_KIND = {"window": None, "position": None, "no_position": False}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
@@ -16,9 +17,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     if "share_layers" in part:
         dim = part["dim"] or dim
     result: dict[str, Any] = {
-        key: canonical(value, dim) if isinstance(value, Mapping) else value
-        for key, value in part.items()
-        if key not in _IGNORED_KEYS
+        key: _canonical_value(value, dim) for key, value in part.items() if key not in _IGNORED_KEYS
     }
     if "kv_heads" in result:
         if result["project"] == "auto":
@@ -33,10 +32,19 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
+    if "pattern" in result:
+        kinds = result["pattern"] or [_KIND]
+        result["pattern"] = [kinds[index % len(kinds)] for index in range(result["layers"])]
     if "cross" in result:
         result["cross"] = result["cross"] or result["attention"]
         result["output"] = result["output"] or dict(_OUTPUT)
     return result
+
+
+def _canonical_value(value: Any, dim: int) -> Any:
+    if isinstance(value, list | tuple):
+        return [_canonical_value(item, dim) for item in value]
+    return canonical(value, dim) if isinstance(value, Mapping) else value
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:

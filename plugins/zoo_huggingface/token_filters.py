@@ -25,7 +25,7 @@ def token_filters(
         yield {"type": "forced-tokens", "tokens": [_token("forced_bos_token_id", first)]}
     suppressed = _tokens(generation, "suppress_tokens", pad)
     if suppressed:
-        yield _suppressed(suppressed)
+        yield _suppressed(suppressed, **({"start": prompt} if prompt and prompt > 1 else {}))
     begin = _tokens(generation, "begin_suppress_tokens", pad)
     if begin:
         if prompt is None:

@@ -36,10 +36,13 @@ class Tagger(Model):
         multi_label: whether a position can have any number of labels (objective
             `binary-cross-entropy`) instead of exactly one (`cross-entropy`).
         dropout: dropout probability of the encoder states.
+        words: whether the labels are those of words, which have one or more tokens: h is the state
+            of the first token of each word, at ``starts`` (preprocessor `words`).
 
     Shapes:
         batch {source, target [B, S], or [B, S, labels] of 0 and 1 with multi_label; optional mask
-        [B, S], True where the loss is computed} -> logits [B, S, labels].
+        [B, S], True where the loss is computed} -> logits [B, S, labels]. With words, S is W, the
+        number of words, except in source; starts [B, W] are the first tokens, padded with -1.
     """
 
     name: ClassVar[str] = "tagger"
@@ -56,8 +59,10 @@ class Tagger(Model):
         labels: Annotated[int, Field(ge=1)],
         multi_label: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        words: bool = False,
     ) -> None:
         super().__init__()
+        self.words = words
         self.labels = labels
         self.multi_label = multi_label
         self.source = source.build()
@@ -76,20 +81,27 @@ class Tagger(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
-        loss_mask = batch.get("mask")
-        mask = memory.mask if loss_mask is None else memory.mask & loss_mask
-        return Outputs(self.out(self.dropout(memory.states)), batch["target"], mask)
+        states, mask, loss_mask = memory.states, memory.mask, batch.get("mask")
+        if self.words:
+            starts = batch["starts"]  # [B, W]
+            index = starts.clamp(min=0)[..., None].expand(-1, -1, states.shape[-1])
+            states, mask = states.gather(1, index), starts >= 0  # [B, W, D]
+        mask = mask if loss_mask is None else mask & loss_mask
+        return Outputs(self.out(self.dropout(states)), batch["target"], mask)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        dims = ("B", "S")
+        dims = ("B", "W" if self.words else "S")
         target = TensorSchema(dims, "integer", below=self.labels, minimum=None)
         if self.multi_label:
             target = TensorSchema((*dims, self.labels))
-        return {
+        schema = {
             "source": self.source.input_schema(),
             "target": target._replace(optional=inference),
             "mask": TensorSchema(dims, "bool", optional=True),
         }
+        if self.words:
+            schema["starts"] = TensorSchema(dims, "integer", below="S", minimum=None, pad=-1)
+        return schema
 
     def output_schema(self) -> OutputSchema:
         targets: Literal["class", "multi-label"] = "multi-label" if self.multi_label else "class"
@@ -105,4 +117,8 @@ class Tagger(Model):
         high = 2 if self.multi_label else self.labels
         targets = torch.randint(0, high, shape, generator=generator, device=device)
         dtype = self.out.weight.dtype if self.multi_label else None
-        return {"source": source, "target": targets.to(source.device, dtype)}
+        example = {"source": source, "target": targets.to(source.device, dtype)}
+        if self.words:
+            every = torch.arange(positions[1], device=source.device)
+            example["starts"] = every.expand(positions)
+        return example

@@ -1,9 +1,10 @@
-"""Positions: sinusoidal, learned, rotary, ALiBi and T5."""
+"""Positions: sinusoidal, learned, rotary, ALiBi, T5, and several of them together."""
 
 from collections.abc import Sequence
 
 from zoo.plugin import Part, Position, hookimpl
 from zoo_positions.alibi import ALiBi
+from zoo_positions.combined import Combined
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary
 from zoo_positions.scaling.linear import LinearScaling
@@ -17,4 +18,4 @@ from zoo_positions.t5 import T5
 @hookimpl
 def zoo_components() -> Sequence[type[Position | Part]]:
     scalings = LinearScaling, Llama3Scaling, YarnScaling, LongRopeScaling
-    return [Sinusoidal, Learned, Rotary, ALiBi, T5, *scalings]
+    return [Sinusoidal, Learned, Rotary, ALiBi, T5, Combined, *scalings]

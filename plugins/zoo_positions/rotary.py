@@ -39,7 +39,7 @@ class Rotary(Position):
 
     name: ClassVar[str] = "rotary"
     paper: ClassVar[str] = "Su et al. 2021, RoFormer, arXiv:2104.09864"
-    is_rotary: ClassVar[bool] = True
+    is_rotary = True
 
     def __init__(
         self,

@@ -11,8 +11,10 @@ from zoo_preprocessing.masked_text import MaskedText
 from zoo_preprocessing.split_text import SplitText
 from zoo_preprocessing.text import Text
 from zoo_preprocessing.text_list import TextList
+from zoo_preprocessing.text_pair import TextPair
+from zoo_preprocessing.words import Words
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Preprocessor]]:
-    return [Text, TextList, MaskedText, SplitText, Label, Labels, Image, Audio]
+    return [Text, TextPair, Words, TextList, MaskedText, SplitText, Label, Labels, Image, Audio]

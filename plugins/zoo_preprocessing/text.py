@@ -74,6 +74,11 @@ class Text(Preprocessor):
     def decode(self, ids: Sequence[int]) -> str:
         return self.encoder.tokenizer.decode(ids)
 
+    def position_names(self, value: Any) -> list[str]:
+        added = self.encoder.tokenizer.added_ids
+        tokens = (token for token in self.encode(value).ravel().tolist() if token not in added)
+        return [self.decode([token]) for token in tokens]
+
     def _is_sequence(self) -> bool:
         return self.schema.dims is None or len(self.schema.dims) > 1
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Filter, Sampler, hookimpl
+from zoo_sampling.allowed_tokens import AllowedTokens
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.forced_tokens import ForcedTokens
@@ -32,4 +33,5 @@ def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
         NoRepeatNgram,
         ForcedTokens,
         SuppressedTokens,
+        AllowedTokens,
     ]

@@ -56,4 +56,8 @@ class SuppressedTokens(Filter):
         position = tokens.shape[-1]
         if position < self.start or (self.stop is not None and position >= self.stop):
             return logprobs
-        return logprobs.masked_fill(token_mask(self.tokens, logprobs), -math.inf)
+        return logprobs.masked_fill(self.suppressed(logprobs), -math.inf)
+
+    def suppressed(self, logprobs: Tensor) -> Tensor:
+        """Return a mask [V] of the tokens to suppress, given logprobs [..., V]."""
+        return token_mask(self.tokens, logprobs)

@@ -31,6 +31,10 @@ class Token(Embedding):
             samples embeddings.
         segments: number of segments; 0 for none.
         inner_dim: width of the table, projected to d without a bias; d if not set.
+        train_padding: whether the padding token has an embedding that is trained, as in models
+            that use it also as the start token.
+        output_map: whether states are projected to inner_dim by weights of their own in `unembed`
+            (OPT), not by W transposed.
 
     Shapes:
         token IDs [B, S], all in segment 0, or token and segment IDs [B, S, 2] -> [B, S, dim].
@@ -51,10 +55,14 @@ class Token(Embedding):
         std: Annotated[float, Field(gt=0)] = 1.0,
         segments: Annotated[int, Field(ge=0)] = 0,
         inner_dim: Annotated[int, Field(ge=1)] | None = None,
+        train_padding: bool = False,
+        output_map: bool = False,
     ) -> None:
         super().__init__()
         if padding is not None and padding >= vocab:
             raise ZooError(f"padding ({padding}) must be below vocab ({vocab})")
+        if output_map and inner_dim is None:
+            raise ZooError("output_map requires inner_dim")
         self.vocab = vocab
         self.dim = dim
         self.padding = padding
@@ -62,16 +70,18 @@ class Token(Embedding):
         self.std = std
         self.scale = dim**0.5 if scaled else 1.0
         self.inner_dim = inner_dim
-        self.table = nn.Embedding(vocab, inner_dim or dim, padding_idx=padding)
+        zero_row = None if train_padding else padding
+        self.table = nn.Embedding(vocab, inner_dim or dim, padding_idx=zero_row)
         self.map = None if inner_dim is None else nn.Linear(inner_dim, dim, bias=False)
+        self.output_map = nn.Linear(dim, inner_dim or dim, bias=False) if output_map else None
         self.segments = nn.Embedding(segments, dim) if segments else None
         self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
         self.table.weight.normal_(std=self.std)
-        if self.padding is not None:
-            self.table.weight[self.padding].zero_()
+        if self.table.padding_idx is not None:
+            self.table.weight[self.table.padding_idx].zero_()
         if self.segments is not None:
             self.segments.weight.normal_(std=self.std)
 
@@ -91,9 +101,15 @@ class Token(Embedding):
         return rows
 
     def unembed(self, states: Tensor) -> Tensor:
-        if self.map is not None:
-            states = states @ self.map.weight
-        return tied_logits(states, self.table.weight, self.padding)
+        states = self.project_output(states)
+        return tied_logits(states, self.table.weight, self.table.padding_idx)
+
+    def project_output(self, states: Tensor) -> Tensor:
+        """Project states [B, S, dim] to the width of the table."""
+        if self.output_map is not None:
+            projected: Tensor = self.output_map(states)
+            return projected
+        return states if self.map is None else states @ self.map.weight
 
     def input_schema(self) -> TensorSchema:
         segments = None if self.segments is None else self.segments.num_embeddings

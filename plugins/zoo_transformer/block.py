@@ -3,13 +3,20 @@
 Notation: B batch, T positions, S keys, D width.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
+from zoo import ZooError
+from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict, build_layers
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.layer_kind import (
+    DEFAULT_OPTIONS,
+    LayerKind,
+    StackOptions,
+    require_rotary,
+)
 from zoo_transformer.norm import Norm
 
 
@@ -23,7 +30,11 @@ class Block(nn.Module):
         cross: cross-attention; None without a memory.
         feed_forward: feed-forward network.
         norm: kind and place of the norms.
-        dropout: dropout probability of each sublayer's output.
+        kind: window and position of self-attention.
+        options: dropout probability of each sublayer's output, and whether attention and
+            feed-forward network are computed in parallel, x + attend(norm(x)) + FFN(norm(x)), with
+            one norm each ('parallel', Black et al. 2022) or a shared one ('parallel-shared', Wang
+            and Komatsuzaki 2021).
 
     Shapes:
         [B, T, dim] -> [B, T, dim].
@@ -40,9 +51,13 @@ class Block(nn.Module):
         cross: Blueprint[Attention] | None,
         feed_forward: Blueprint[FeedForward],
         norm: Norm,
-        dropout: float,
+        kind: LayerKind | None = None,
+        options: StackOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
+        kind, self.sublayers = kind or LayerKind(), options.sublayers
+        if self.sublayers != "sequential" and (norm.place != "pre" or cross is not None):
+            raise ZooError("parallel sublayers require norms of place 'pre' and no source")
         self.dim, self.memory_dim, self.place = dim, memory_dim, norm.place
         self.attention = _build_attention(attention, dim, dim)
         self.attention_norm = norm.build(dim)
@@ -52,9 +67,11 @@ class Block(nn.Module):
             self.cross_norm = norm.build(dim)
             self.cross_output_norm = norm.build_output(dim)
         self.feed_forward = feed_forward.build(dim=dim)
-        self.feed_forward_norm = norm.build(dim)
+        self.feed_forward_norm = norm.build(dim) if self.sublayers != "parallel-shared" else None
         self.feed_forward_output_norm = norm.build_output(dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(options.dropout)
+        self.window, self.no_position = kind.window, kind.no_position
+        self.position = kind.build_position(self.attention)
 
     def forward(
         self,
@@ -77,6 +94,7 @@ class Block(nn.Module):
             memory: states [B, S, memory_dim], or the output of `cross.prepare`.
             memory_mask: the states of the memory to attend to.
         """
+        mask, position = self.restrict(mask), self.select_position(position)
 
         def attend(y: Tensor) -> Tensor:
             states: Tensor | Mapping[str, Tensor] = y
@@ -90,15 +108,36 @@ class Block(nn.Module):
             context: Tensor = self.cross(y, memory, memory_mask, offset=offset).context
             return context
 
+        if self.sublayers != "sequential":
+            return self._parallel(x, attend)
         x = self.residual(x, attend, self.attention_norm, self.attention_output_norm)
         if memory is not None:
             x = self.residual(x, attend_memory, self.cross_norm, self.cross_output_norm)
+        assert self.feed_forward_norm is not None
         return self.residual(
             x, self.feed_forward, self.feed_forward_norm, self.feed_forward_output_norm
         )
 
     def extra_repr(self) -> str:
-        return f"dim={self.dim}, memory_dim={self.memory_dim}, place={self.place!r}"
+        names = ("dim", "memory_dim", "place", "sublayers", "window")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+    def restrict(self, mask: Mask) -> Mask:
+        """Return the mask with the window of this layer."""
+        return mask if self.window is None else mask.with_window(self.window)
+
+    def select_position(self, position: Position | None) -> Position | None:
+        """Return the position of this layer, given that of the stack."""
+        if self.no_position:
+            return None
+        return position if self.position is None else self.position
+
+    def _parallel(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
+        """Add the outputs of both sublayers to x."""
+        normed = self.attention_norm(x)
+        second = normed if self.feed_forward_norm is None else self.feed_forward_norm(x)
+        result: Tensor = x + self.dropout(attend(normed)) + self.dropout(self.feed_forward(second))
+        return result
 
     def residual(
         self,
@@ -125,6 +164,16 @@ def layer_list(blocks: nn.ModuleList) -> list[Block]:
     return list(blocks)  # type: ignore[arg-type]
 
 
+def build_blocks(
+    count: int, options: StackOptions, build: Callable[[LayerKind], Block]
+) -> nn.ModuleList:
+    """Build the blocks of a stack, each of its kind."""
+    kinds = options.layer_kinds(count)
+    if len(options.pattern) <= 1:
+        return build_layers(count, lambda: build(kinds[0]))
+    return nn.ModuleList(build(kind) for kind in kinds)
+
+
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:
     """Build an attention whose output can be added to its queries."""
     built = attention.build(query_dim=dim, key_dim=memory_dim)
@@ -139,15 +188,18 @@ def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int)
 
 
 def build_position(
-    position: Blueprint[Position] | None, attention: Attention, dim: int, *, causal: bool
+    position: Blueprint[Position] | None, blocks: Sequence[Block], dim: int, *, causal: bool
 ) -> Position | None:
-    """Build the position shared by all blocks; raise ZooError if the scorer does not support it."""
+    """Build the position shared by all blocks; raise ZooError if a block does not support it."""
     if position is None:
         return None
+    attention = blocks[0].attention
     built = position.build(
         dim=dim, heads=attention.heads, head_dim=attention.head_dim, causal=causal
     )
     attention.forbid_rotary(built)
+    if any(block.no_position or block.position is not None for block in blocks):
+        require_rotary(built)
     return built
 
 

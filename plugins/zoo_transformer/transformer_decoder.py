@@ -19,10 +19,16 @@ from zoo.plugin import (
     Memory,
     Position,
     State,
-    build_layers,
 )
-from zoo_transformer.block import Block, build_position, layer_list, position_bias
+from zoo_transformer.block import (
+    Block,
+    build_blocks,
+    build_position,
+    layer_list,
+    position_bias,
+)
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.layer_kind import DEFAULT_OPTIONS, StackOptions
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
 
@@ -47,6 +53,9 @@ class TransformerDecoder(Decoder):
         position: position encoding; none if not set.
         dropout: dropout probability of the embeddings and of each sublayer's output.
         output: output layer; an untied linear layer if not set.
+        pattern: kinds of the layers, repeated; all layers are the same if not set.
+        sublayers: 'sequential', or attention and feed-forward network 'parallel' to each other,
+            each with its norm, or 'parallel-shared', with the same norm.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].
@@ -71,8 +80,8 @@ class TransformerDecoder(Decoder):
         cross: Blueprint[Attention] | None = None,
         norm: Blueprint[Norm] | None = None,
         position: Blueprint[Position] | None = None,
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         output: Blueprint[Output] | None = None,
+        options: StackOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
         dim = embedding.dim
@@ -81,24 +90,24 @@ class TransformerDecoder(Decoder):
         self.memory_dim, self.layers = memory_dim, layers
         self.embedding = embedding
         norms = norm.build() if norm else Norm()
-        self.blocks = build_layers(
+        self.blocks = build_blocks(
             layers,
-            lambda: Block(
+            options,
+            lambda kind: Block(
                 dim=dim,
                 memory_dim=memory_dim,
                 attention=attention,
                 cross=(cross or attention) if memory_dim else None,
                 feed_forward=feed_forward,
                 norm=norms,
-                dropout=dropout,
+                kind=kind,
+                options=options,
             ),
         )
-        self.position = build_position(
-            position, layer_list(self.blocks)[0].attention, dim, causal=True
-        )
+        self.position = build_position(position, layer_list(self.blocks), dim, causal=True)
         self.embedding_norm = norms.build(dim) if norms.embedding else None
         self.final_norm = norms.build(dim) if norms.final else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(options.dropout)
         self.output = output.build(embedding=embedding) if output else Output(embedding=embedding)
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo import ZooError
 from zoo.plugin import (
     Attention,
     Blueprint,
@@ -13,10 +14,16 @@ from zoo.plugin import (
     Mask,
     Memory,
     Position,
-    build_layers,
 )
-from zoo_transformer.block import Block, build_position, position_bias
+from zoo_transformer.block import (
+    Block,
+    build_blocks,
+    build_position,
+    layer_list,
+    position_bias,
+)
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.layer_kind import DEFAULT_OPTIONS, StackOptions
 from zoo_transformer.norm import Norm
 
 
@@ -40,6 +47,9 @@ class TransformerEncoder(Encoder):
         dim: width of the states, D. Inputs of another width are projected, after positions and
             norm; input_dim if not set.
         share_layers: whether all layers use one block. Recording returns one call per layer.
+        pattern: kinds of the layers, repeated; all layers are the same if not set.
+        sublayers: 'sequential', or attention and feed-forward network 'parallel' to each other,
+            each with its norm, or 'parallel-shared', with the same norm.
 
     Shapes:
         inputs [B, S, input_dim], mask [B, S] -> states [B, S, D]; the summary is their mean.
@@ -57,9 +67,9 @@ class TransformerEncoder(Encoder):
         feed_forward: Blueprint[FeedForward],
         norm: Blueprint[Norm] | None = None,
         position: Blueprint[Position] | None = None,
-        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         dim: Annotated[int, Field(ge=1)] | None = None,
         share_layers: bool = False,
+        options: StackOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
         dim = input_dim if dim is None else dim
@@ -68,24 +78,27 @@ class TransformerEncoder(Encoder):
         self.output_dim = self.summary_dim = dim
         self.carry = {}
         norms = norm.build() if norm else Norm()
-        self.blocks = build_layers(
+        if share_layers and len(options.pattern) > 1:
+            raise ZooError("share_layers requires layers of one kind; shorten 'pattern'")
+        self.blocks = build_blocks(
             1 if share_layers else layers,
-            lambda: Block(
+            options,
+            lambda kind: Block(
                 dim=dim,
                 memory_dim=0,
                 attention=attention,
                 cross=None,
                 feed_forward=feed_forward,
                 norm=norms,
-                dropout=dropout,
+                kind=kind,
+                options=options,
             ),
         )
-        first: Block = self.blocks[0]  # type: ignore[assignment]
-        self.position = build_position(position, first.attention, input_dim, causal=False)
+        self.position = build_position(position, layer_list(self.blocks), input_dim, causal=False)
         self.embedding_norm = norms.build(input_dim) if norms.embedding else None
         self.final_norm = norms.build(dim) if norms.final else None
         self.map = None if dim == input_dim else nn.Linear(input_dim, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(options.dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         x = inputs if self.position is None else self.position("add", inputs)

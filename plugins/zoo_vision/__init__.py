@@ -1,4 +1,4 @@
-"""Embeddings and backbones for images, and a classifier."""
+"""Embeddings and backbones for images, a classifier and a regressor."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,11 @@ from zoo_vision.grid import Grid
 from zoo_vision.identity import Identity
 from zoo_vision.patches import Patches
 from zoo_vision.regions import Regions
+from zoo_vision.regressor import Regressor
 from zoo_vision.torchvision import Torchvision
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Backbone] | type[Embedding] | type[Encoder] | type[Model]]:
-    return [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity, Classifier]
+    images = [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity]
+    return [*images, Classifier, Regressor]

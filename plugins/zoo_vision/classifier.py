@@ -99,8 +99,8 @@ class Classifier(Model):
     ) -> None:
         super().__init__()
         self.classes = classes
-        self.pooling = pooling
         self.multi_label = multi_label
+        self.pooling = pooling
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")

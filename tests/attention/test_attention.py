@@ -314,3 +314,13 @@ def test_a_step_applies_the_position():
 
     assert state == {}
     torch.testing.assert_close(step, parallel[:, 2:3], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("bias", "names"),
+    [(True, PROJECTIONS), (False, ()), ("qkv", PROJECTIONS[:3]), ("out", PROJECTIONS[3:])],
+)
+def test_projections_with_a_bias(bias, names):
+    attention = build(heads=2, bias=bias)
+    biases = {name for name, _ in attention.named_parameters() if name.endswith("bias")}
+    assert biases == {f"{name}.bias" for name in names}

@@ -77,7 +77,7 @@ def test_check_reports_errors_of_constructors(sampler, message):
 def test_the_schema_accepts_valid_samplers_and_filters(sampler):
     data = spec(sampler=sampler, filters=FILTERS)
 
-    jsonschema.validate(data, spec_schema(default_registry()))
+    jsonschema.Draft202012Validator(spec_schema(default_registry())).validate(data)
     assert zoo.check(data) is not None
 
 

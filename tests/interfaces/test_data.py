@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 import torch
 from attention_kit import lengths_mask, randn
 
@@ -16,6 +17,28 @@ def test_dense_mask_is_the_conjunction_of_its_parts():
         for t in range(3):
             for s in range(5):
                 assert dense[b, t, s] == (keys[b, s] and pairs[b, t, s] and s <= 1 + t)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("offset", [0, 4, torch.tensor(4)])
+def test_a_window_masks_keys_at_its_distance(causal, offset):
+    mask = Mask(causal=causal, offset=offset).with_window(2)
+    dense = mask.dense(2, 5, torch.device("cpu"))
+    for t in range(2):
+        for s in range(5):
+            distance = int(offset) + t - s
+            assert dense[0, t, s] == (abs(distance) < 2 and (distance >= 0 or not causal))
+
+
+def test_a_window_of_all_keys_masks_none():
+    cpu = torch.device("cpu")
+    assert Mask(causal=True, offset=4, window=5).dense(1, 5, cpu) is None
+    # The causal part masks no key of the last query; the window does.
+    assert Mask(causal=True, offset=4, window=4).dense(1, 5, cpu).tolist() == [
+        [[False, True, True, True, True]]
+    ]
+    mask = Mask(causal=True)
+    assert mask.with_window(3) is mask.with_window(3)
 
 
 def test_dense_mask_without_parts_is_none():

@@ -1,5 +1,7 @@
 """Small random models of transformers, their import, and the comparison of logits."""
 
+from itertools import takewhile
+
 import torch
 import transformers as hf
 from hf_models import ENCODERS, EOS, MODELS, PAD
@@ -95,9 +97,26 @@ def with_bos(model, tokens):
 
 def generate_both(ours, theirs, tokens):
     """Return the tokens that both models generate greedily."""
+    if theirs.main_input_name == "input_features":
+        return generate_spoken(ours, theirs, len(tokens))
     tokens = with_bos(ours, tokens)
     expected = generate_transformers(theirs, tokens, eos=theirs.config.eos_token_id)
     return generate_zoo(ours, tokens), expected
+
+
+@torch.no_grad()
+def generate_spoken(ours, theirs, count, **options):
+    """Return the tokens that Whisper of both generates greedily, without the end token."""
+    audio, features = speech(theirs, count)
+    inputs = [(samples.numpy(), 16000) for samples in audio]
+    answers = zoo.generate(ours, inputs, max_length=MAX_LENGTH, **options)
+    eos, pad = theirs.config.eos_token_id, theirs.config.pad_token_id
+    suppressed = {"suppress_tokens": [pad]} if pad != eos else {}
+    rows = theirs.generate(
+        features, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed
+    ).tolist()
+    expected = [list(takewhile(lambda token: token not in (eos, pad), row)) for row in rows]
+    return [ranked[0].tokens for ranked in answers], expected
 
 
 @torch.no_grad()
@@ -111,6 +130,8 @@ def compare_logits(name, ours, theirs):
         expected = theirs(input_ids=tokens, attention_mask=mask).logits[:, :-1]
         valid = mask[:, 1:]
         return ours({"target": tokens, "mask": mask}).logits[valid], expected[valid]
+    if name == "whisper":
+        return _spoken_logits(ours, theirs)
     if model_type == "seq2seq":
         pad = ours.source.padding
         source, mask = padded_batch(low=5, length=13, pad=pad)
@@ -128,6 +149,28 @@ def compare_logits(name, ours, theirs):
     targets = torch.zeros(3, dtype=torch.long)
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
+
+
+def speech(theirs, count=3):
+    """Return audio [count, L] and the features that Whisper of transformers computes of it."""
+    samples = 2 * theirs.config.max_source_positions * 160
+    audio = torch.randn(count, samples, generator=torch.Generator().manual_seed(2))
+    audio[0, samples // 2 :] = 0.0
+    extractor = hf.WhisperFeatureExtractor(feature_size=theirs.config.num_mel_bins)
+    features = extractor(
+        list(audio.numpy()), sampling_rate=16000, max_length=samples, return_tensors="pt"
+    )
+    return audio, features.input_features
+
+
+def _spoken_logits(ours, theirs):
+    """Compare targets of unequal length; transformers does not mask audio."""
+    audio, features = speech(theirs)
+    target, valid = padded_batch(low=5, length=12, pad=ours.pad)
+    target[:, 0] = ours.bos
+    expected = theirs(input_features=features, decoder_input_ids=target[:, :-1]).logits
+    valid = valid[:, :-1]
+    return ours({"source": audio, "target": target}).logits[valid], expected[valid]
 
 
 def _encoder_outputs(ours, theirs):

@@ -1,5 +1,6 @@
 """Config switches of transformers: other values of each key, and the comparison of logits."""
 
+import copy
 from functools import cache
 
 import torch
@@ -79,6 +80,12 @@ EXTRA_KEYS = [
 """Keys that are not in every config class; code of transformers reads some of them anyway."""
 
 
+DERIVED = {
+    "feed_forward_proj": ("dense_act_fn", "is_gated_act"),
+    "num_hidden_layers": ("layer_types",),
+    "attention_types": ("attention_layers",),
+}
+"""Keys that transformers computes from another."""
 IMPORTERS = {importer.name: importer for importer in default_registry().importers}
 
 
@@ -89,6 +96,7 @@ def ignored(importer):
 def rejection(name, key, value):
     """Return the message of the error that a changed config raises, or None."""
     config = MODELS[name][1].to_dict() | {key: value, "architectures": None}
+    config = {k: v for k, v in config.items() if k not in DERIVED.get(key, ())}
     if key == "feed_forward_proj":
         config |= {"dense_act_fn": None, "is_gated_act": value.startswith("gated-")}
     try:
@@ -138,13 +146,11 @@ def build_switched(name, changes):
     """Return the model with changed keys, or None if transformers does not accept them."""
     cls, config = MODELS[name]
     given = {k: v for k, v in config.to_dict().items() if k not in NO_SWITCHES}
-    derived = {"feed_forward_proj": ("dense_act_fn", "is_gated_act")}
-    derived["num_hidden_layers"] = ("layer_types",)
-    dropped = [other for key in changes for other in derived.get(key, ())]
+    dropped = [other for key in changes for other in DERIVED.get(key, ())]
     given = {k: v for k, v in given.items() if k not in dropped}
     try:
         torch.manual_seed(0)
-        return randomize(name, cls(type(config)(**{**given, **changes})))
+        return randomize(name, cls(type(config)(**copy.deepcopy({**given, **changes}))))
     except (ValueError, TypeError, RuntimeError, KeyError, StrictDataclassError):
         return None
 

@@ -46,8 +46,8 @@ def main():
     files, output = map(Path, sys.argv[1:])
     settings = json.loads((output / "settings.json").read_text())
 
-    def spec_of(steps):
-        return make_spec(files, **{**settings, "steps": steps})
+    def spec_of(steps, **changes):
+        return make_spec(files, **{**settings, "steps": steps, **changes})
 
     found = []
     record_sharding(found)
@@ -63,6 +63,16 @@ def main():
     train(steps, "resumed", "ddp", resume=True)
     for end, parallel in ((3, "ddp"), (6, "fsdp"), (9, "ddp")):
         train(end, "resharded", parallel, resume=True)
+    frozen = json.loads((output / "frozen.json").read_text())
+    for parallel in ("ddp", "fsdp"):
+        for end in (5, 8):
+            zoo.train(
+                spec_of(end, **frozen),
+                output=output / f"frozen-{parallel}",
+                device="cpu",
+                parallel=parallel,
+                resume=end > 5,
+            )
     if os.environ["RANK"] == "0":
         (output / "sharding.json").write_text(json.dumps(found))
     train(steps, "killed", "ddp", callbacks=[KillProcess()])

@@ -17,7 +17,7 @@ from zoo.errors import ArtifactError, RegistryError, SpecError, ZooError
 from zoo.interfaces import KINDS
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import check
-from zoo.spec.spec import find_spec
+from zoo.spec.extending import find_spec
 from zoo_luong.dot import Dot
 
 SPEC = """\

@@ -12,7 +12,8 @@ from zoo import load_spec
 from zoo.errors import SpecError, ZooWarning
 from zoo.registry.component_registry import default_registry
 from zoo.spec.document import read_text
-from zoo.spec.spec import MAX_EXTENDS, draft_spec
+from zoo.spec.extending import MAX_EXTENDS
+from zoo.spec.spec import draft_spec
 
 SHIPPED = sorted(default_registry().specs)
 
@@ -103,7 +104,7 @@ def test_a_base_that_is_not_a_mapping_is_rejected(base, text):
         ("spec.yaml", "spec.yaml -> spec.yaml"),
         ("missing.yaml", "missing.yaml: no such file"),
         ("bahdanau-2051", "no spec or file named 'bahdanau-2051'; did you mean 'bahdanau-2015'?"),
-        ("./", "is a directory; expected a spec file"),
+        ("./", "is a directory without a model"),
         ("loop.yaml", "loop.yaml"),
         ('"nul\\0.yaml"', "cannot be read"),
         ("a" * 300, "no spec or file named 'aaa"),

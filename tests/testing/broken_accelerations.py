@@ -54,8 +54,13 @@ class ReadsTheDeviceOfAWeight(TinyAcceleration):
         return None if found == device.type else f"the device is '{found}'"
 
 
+class SkipsCalledParts(TinyAcceleration):
+    called_parts: ClassVar[tuple[str, ...]] = ("first",)
+
+
 # (law, broken component, valid component)
 BROKEN = [
+    ("reference-conditions", SkipsCalledParts, TinyAcceleration),
     ("same-signature", OtherArguments, TinyAcceleration),
     ("same-results", WrongResult, TinyAcceleration),
     ("same-results", WrongGradient, TinyAcceleration),

@@ -19,15 +19,29 @@ SETTINGS = {
 }
 
 
+FROZEN = {
+    "average": None,
+    "validation": None,
+    "evaluate": None,
+    "freeze": ["source", "encoder", "decoder.blocks.0.attention"],
+    "unfreeze": [{"at": 3, "match": ["encoder"]}],
+    "groups": [{"match": ["decoder.blocks.0.feed_forward"], "lr_factor": 0.1}],
+    "checkpointing": True,
+}
+
+
 @pytest.fixture(scope="module")
 def job(files, tmp_path_factory):
     """The folder of the results of a job whose main process kills itself at the end."""
     folder = tmp_path_factory.mktemp("job")
     (folder / "settings.json").write_text(json.dumps(SETTINGS))
+    (folder / "frozen.json").write_text(json.dumps(FROZEN))
     job = torchrun(ROOT / "tests" / "kits" / "training_worker.py", files, folder)
     output, _ = job.communicate(timeout=300)
     (folder / "output.txt").write_text(output)
     zoo.train(make_spec(files, **SETTINGS), output=folder / "one", device="cpu")
+    frozen = make_spec(files, **{**SETTINGS, **FROZEN, "steps": 8})
+    zoo.train(frozen, output=folder / "frozen", device="cpu")
     return folder
 
 
@@ -63,6 +77,18 @@ def test_a_resumed_run_of_two_processes_equals_an_uninterrupted_one(job):
 def test_a_run_continues_sharded_and_unsharded(job):
     expected, resumed = (_train_losses(job / name) for name in ("one", "resharded"))
     assert resumed == pytest.approx(expected[:9], abs=1e-4)
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_frozen_parts_train_in_two_processes_as_in_one(job, parallel):
+    expected, losses = (_train_losses(job / name) for name in ("frozen", f"frozen-{parallel}"))
+    assert losses == pytest.approx(expected, abs=1e-5)
+    one, found = (
+        weights(job / name / "model.safetensors") for name in ("frozen", f"frozen-{parallel}")
+    )
+    for name, tensor in one.items():
+        if not name.endswith("key.bias"):  # its gradient is 0 but for rounding errors
+            torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-6)
 
 
 def test_a_killed_process_ends_the_job_with_a_message(job):

@@ -36,7 +36,12 @@ def why_not(acceleration: Acceleration, target: Any, device: torch.device) -> st
     reason = acceleration.why_not(target, device)
     if reason is None and not acceleration.calls_parts and isinstance(target, nn.Module):
         # Last, because it visits all parts.
-        reason = _why_not_skip_parts(target, acceleration.packages)
+        skipped = [
+            part
+            for name, part in target._modules.items()
+            if part is not None and name not in acceleration.called_parts
+        ]
+        reason = _why_not_skip_parts(target, skipped, acceleration.packages)
     return reason
 
 
@@ -45,12 +50,15 @@ def is_off() -> bool:
     return os.environ.get(SWITCH) == "off"
 
 
-def _why_not_skip_parts(target: nn.Module, packages: frozenset[str]) -> str | None:
+def _why_not_skip_parts(
+    target: nn.Module, pending: list[nn.Module], packages: frozenset[str]
+) -> str | None:
     """Return why the parts of a module have to be called, or None.
 
     Hooks of the module itself run with its call, accelerated or not.
 
     Args:
+        pending: the parts that the acceleration does not call.
         packages: the packages whose classes the acceleration knows; any if there are none. A class
             of another package can compute something else, for example with an adapter.
     """
@@ -61,7 +69,6 @@ def _why_not_skip_parts(target: nn.Module, packages: frozenset[str]) -> str | No
     if target.__dict__.get("recorders"):
         return "attention weights or samples are recorded"
     known: set[type] = set()
-    pending = [part for part in target._modules.values() if part is not None]
     while pending:
         inner = pending.pop()
         if has_own_hooks(inner) or "forward" in inner.__dict__:

@@ -89,14 +89,15 @@ def open_base(artifact: Artifact, find: FindBase | None = None) -> Artifact:
     return base
 
 
-def complete_tensors(artifact: Artifact, find: FindBase | None = None) -> Mapping[str, Tensor]:
+def complete_tensors(artifact: Artifact, base: Artifact | None) -> Mapping[str, Tensor]:
     """Return all tensors of the model of an artifact: its own, and those of its base.
 
     Floating-point tensors of the base get the dtype of the artifact's own.
     """
-    if artifact.header.base is None:
+    if base is None:
         return artifact
-    base, names = open_base(artifact, find), artifact.header.base["tensors"]
+    assert artifact.header.base is not None
+    names = artifact.header.base["tensors"]
     dtype = next((t.dtype for t in artifact.values() if t.is_floating_point()), None)
     taken = {own: base[name] for own, name in names.items()}
     return {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from zoo.artifact.base import FindBase, complete_tensors
+from zoo.artifact.base import FindBase, complete_tensors, open_base
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
 from zoo.artifact.mapped_file import Artifact, open_artifact
@@ -60,11 +60,13 @@ def build_model(
 ) -> Model:
     """Build the model of an open artifact, in evaluation mode."""
     header = artifact.header
-    resolved = resolve_versions(header, complete_tensors(artifact, find_base), registry)
+    base = None if header.base is None else open_base(artifact, find_base)
+    resolved = resolve_versions(header, complete_tensors(artifact, base), registry)
     _check_memory(header, list(resolved.tensors.values()), device, dtype)
     model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
     resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
+    model.base = None if base is None else str(base.header.path)
     return _set_evaluation_mode(model)
 
 
@@ -80,8 +82,11 @@ def _check_memory(
 def _set_evaluation_mode(model: Model) -> Model:
     """Return `model.eval()`; without calls and `nn.Module.__setattr__` if no module defines it."""
     modules = list(model.modules())
-    defaults = nn.Module.train, nn.Module.eval
-    if any((type(module).train, type(module).eval) != defaults for module in modules):
+    known = (nn.Module.train, Model.train)  # the latter does the same in evaluation mode
+    if any(
+        type(module).train not in known or type(module).eval is not nn.Module.eval
+        for module in modules
+    ):
         return model.eval()
     for module in modules:
         vars(module)["training"] = False

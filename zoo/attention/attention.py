@@ -64,7 +64,7 @@ class Attention(RecordsAttention):
             query_dim.
         bias: whether the projections have a bias; 'qkv' adds a bias to all projections except the
             output projection, 'qvo' to all except that of the keys, which does not change a softmax
-            over dot products.
+            over dot products, 'out' only to the output projection.
         norm: kind of the norms of projected queries and keys, before they are rotated; none if
             not set.
 
@@ -89,7 +89,7 @@ class Attention(RecordsAttention):
         options: AttentionOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
-        bias = options.bias
+        biased = options.biased
         self.query_dim, self.key_dim = query_dim, key_dim
         self.heads, self.kv_heads, self.merge = heads, kv_heads or heads, merge
         self.project = resolve_project(project, scorer, heads)
@@ -106,11 +106,10 @@ class Attention(RecordsAttention):
                     f"query_dim ({query_dim}) must be divisible by heads ({heads}), or set head_dim"
                 )
             self.head_dim = inner_key_dim = head_dim or query_dim // heads
-            self.query = Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
-            key_bias = bias is True or bias == "qkv"
-            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=key_bias)
+            self.query = Linear(query_dim, heads * inner_key_dim, bias="q" in biased)
+            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias="k" in biased)
             if self.project == "qkv":
-                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias="v" in biased)
         self.query_norm, self.key_norm = self._build_norms(options.norm)
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
         self.align: Alignment = align.build(query_dim=self.head_dim)
@@ -121,7 +120,7 @@ class Attention(RecordsAttention):
             )
         self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
-            self.out = Linear(self.output_dim, query_dim, bias=bias is True or bias == "qvo")
+            self.out = Linear(self.output_dim, query_dim, bias="o" in biased)
             self.output_dim = query_dim
 
     def forward(

@@ -11,8 +11,15 @@ from zoo.registry.blueprint import Blueprint
 class AttentionOptions:
     """Parameters of an attention that most models do not set; `Attention` documents them."""
 
-    bias: bool | Literal["qkv", "qvo"] = True
+    bias: bool | Literal["qkv", "qvo", "out"] = True
     norm: Blueprint[QueryKeyNorm] | None = None
+
+    @property
+    def biased(self) -> str:
+        """The projections with a bias: a part of 'qkvo', the initials of query to output."""
+        if isinstance(self.bias, bool):
+            return "qkvo" if self.bias else ""
+        return "o" if self.bias == "out" else self.bias
 
 
 DEFAULT_OPTIONS = AttentionOptions()

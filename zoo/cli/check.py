@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from zoo.cli.output import (
     spec_errors,
     table,
 )
+from zoo.cli.run_options import StartOption
 from zoo.cli.terminal import console
 from zoo.errors import one_line
 
@@ -24,27 +26,51 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from zoo.spec.report import Report, ReportNode
+    from zoo.training.start import StartPlan
 
 EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
 
 
-def command(spec: SpecArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
-    """Validate a spec without allocating weights, and print its parts with shapes and sizes."""
+def command(
+    spec: SpecArgument,
+    overrides: SetOption = None,
+    start: StartOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Validate a spec without allocating weights, and print its parts with shapes and sizes.
+
+    If its training starts from the weights of a model, the parts that are taken are printed.
+    """
+    texts = [*(overrides or ()), *([] if start is None else [f"train.start={json.dumps(start)}"])]
     with spec_errors(as_json=as_json), _gc_disabled():
-        report = check_spec(spec, overrides or ())
+        report, plan = check_started(spec, texts)
     if as_json:
-        print_json(report.as_json())
+        print_json(report.as_json() | {"start": plan.record() if plan else None})
     else:
-        _print(report)
+        _print(report, plan)
 
 
 def check_spec(spec: str, overrides: Iterable[str]) -> Report:
-    """Validate a spec without importing the compiler of torch."""
+    """Validate a spec, with the base of its training, without importing the compiler of torch."""
+    return check_started(spec, overrides)[0]
+
+
+def check_started(spec: str, overrides: Iterable[str]) -> tuple[Report, StartPlan | None]:
+    """Validate a spec; return its report, and what its training takes from a base."""
+    from zoo.registry.component_registry import default_registry
     from zoo.spec.composition import check
+    from zoo.spec.extending import merge_source
     from zoo.spec.meta import skip_dynamo_import
 
     with skip_dynamo_import():
-        return check(spec, overrides=overrides)
+        document = merge_source(spec, overrides, default_registry())
+        train = document.data.get("train") if isinstance(document.data, dict) else None
+        if not isinstance(train, dict) or train.get("start") is None:
+            return check(document), None
+        from zoo.training.inherited import read_started
+
+        started = read_started(document)
+        return check(started.document), started.plan
 
 
 @contextmanager
@@ -62,7 +88,7 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _print(report: Report) -> None:
+def _print(report: Report, plan: StartPlan | None) -> None:
     from rich.text import Text
 
     columns = ("part", "type", "output", "parameters", "bytes")
@@ -75,6 +101,9 @@ def _print(report: Report) -> None:
     if report.init:
         count = f"{report.init.parameters:,} of {report.parameters:,} parameters"
         console().print(f"\ninit  [cyan]{report.init.type}[/]: {count}", highlight=False)
+    trained = report.trained.lines() if report.trained else ()
+    for index, line in enumerate([*(plan.lines() if plan else ()), *trained]):
+        console().print("\n" * (index == 0) + one_line(line), markup=False, soft_wrap=True)
     total = f"{report.parameters:,} parameters, {format_bytes(report.bytes)}"
     console().print(
         Text.assemble("\n", ("ok", "bold green"), f"  {one_line(report.name)}: {total}")

@@ -14,6 +14,7 @@ from zoo.cli.output import (
     parse_data,
     parse_yaml,
     print_json,
+    print_rows,
     print_table,
     table,
 )
@@ -132,13 +133,15 @@ def _evaluate_model(
         _write_lines(hypotheses, result.hypotheses)
     if as_json:
         more = {"examples": result.examples, "seconds": result.seconds, "skipped": result.skipped}
-        used = {"data": result.data, "sampler": result.sampler}
+        used = {"data": result.data, "sampler": result.sampler, "details": result.details}
         print_json({**result.values, "signatures": result.signatures, **more, **used})
         return
     scores = {
         label: {n: result.values[n] for n in names} for label, names in result.by_metric.items()
     }
     _print([(values, result.signatures.get(label, "")) for label, values in scores.items()])
+    for title, rows in result.details.items():
+        _print_details(title, rows)
     print(f"{result.examples:,} examples in {result.seconds:.1f} s")
     for reason, count in result.skipped.items():
         print(f"{count:,} examples skipped: {reason}")
@@ -154,6 +157,26 @@ def _print(results: list[tuple[Mapping[str, float], str]]) -> None:
             rows.add_row(Text(name), f"{value:.4f}", Text(signature))
             signature = ""  # shown once per metric
     print_table(rows)
+
+
+def _print_details(title: str, details: Mapping[str, Mapping[str, float]]) -> None:
+    """Print a table of values; counts are integers."""
+    from rich.markup import escape
+
+    columns = [escape(name) for name in next(iter(details.values()))]
+    rows = [
+        [
+            name,
+            *(str(value) if isinstance(value, int) else f"{value:.4f}" for value in row.values()),
+        ]
+        for name, row in details.items()
+    ]
+    print(f"\n{title}")
+    print_rows(["name", *columns], rows, no_wrap=["name", *columns], right=columns)
+
+
+def _format_value(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, print_rows
@@ -46,13 +47,28 @@ def _print(header: Header) -> None:
     print(f"probe: {_describe_probe(header.probe)}")
     if header.base is not None:
         print(f"base: {_describe_base(header.base)}")
-    print(f"tokenizer: {one_line(truncate(', '.join(sorted(header.tokenizer)))) or 'none'}\n")
+    print(f"tokenizer: {one_line(truncate(', '.join(sorted(header.tokenizer)))) or 'none'}")
+    for base in _lineage(header.provenance):
+        print(f"trained from: {one_line(truncate(base))}")
+    print()
     for key, data in (("provenance", header.provenance), ("spec", header.spec)):
         shown = _shorten(data, [_MAX_SHOWN])
         print(yaml.safe_dump({key: shown}, sort_keys=False, allow_unicode=True))
     print("providers:")
     columns = ("kind", "component", "version", "plugin", "distribution")
     print_rows(columns, map(_provider_cells, header.providers), no_wrap=columns)
+
+
+def _lineage(provenance: dict[str, Any]) -> Iterator[str]:
+    """Yield the model that a model was trained from, then the one before it, as recorded."""
+    base = provenance.get("base")
+    while isinstance(base, dict):
+        commit = f" at commit {base['commit']}" if base.get("commit") else ""
+        yield f"{base.get('name')}{commit}, model hash {base.get('sha256')}"
+        imported = base.get("imported")
+        if isinstance(imported, dict):
+            yield f"{imported.get('imported')}, imported"
+        base = base.get("base")
 
 
 def _provider_cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -8,18 +8,8 @@ from __future__ import annotations
 PANELS: dict[str, tuple[str, ...]] = {
     "Components and specs": ("list", "show", "check", "schema"),
     "Data": ("tokenizer",),
-    "Models": (
-        "demo",
-        "compose",
-        "train",
-        "merge",
-        "info",
-        "verify",
-        "generate",
-        "predict",
-        "eval",
-    ),
-    "Exchange": ("import", "export", "catalogue", "pull", "push"),
+    "Models": ("demo", "compose", "train", "info", "verify", "generate", "predict", "eval"),
+    "Exchange": ("import", "export", "merge", "catalogue", "pull", "push"),
     "Plugins": ("plugins", "new-plugin", "test-plugin"),
 }
 COMMAND_NAMES = tuple(name for panel in PANELS.values() for name in panel)

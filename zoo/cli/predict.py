@@ -1,4 +1,4 @@
-"""``zoo predict``: the classes that a saved model predicts."""
+"""``zoo predict``: the classes, labels or numbers that a saved model predicts."""
 
 from __future__ import annotations
 
@@ -35,18 +35,41 @@ class Row(NamedTuple):
             return {"input": self.input, **vars(self.predictions[0])}
         names: Sequence[str | None] = self.names or [None] * len(self.predictions)
         pairs = zip(names, self.predictions, strict=True)
-        return {"input": self.input, "positions": [{"name": n, **vars(p)} for n, p in pairs]}
+        positions = [{"name": n, **vars(p)} for n, p in pairs]
+        entities = self.entities()
+        found = {} if entities is None else {"entities": entities}
+        return {"input": self.input, **found, "positions": positions}
+
+    def entities(self) -> list[dict[str, Any]] | None:
+        """Return the entities of words with tags such as B-PER; None if the labels are others."""
+        from zoo.data.entities import are_entity_tags, find_entities
+
+        known = (label for each in self.predictions for label, _ in each.top)
+        if self.names is None or not are_entity_tags(known):
+            return None
+        found = []
+        for label, start, end in find_entities([each.label for each in self.predictions]):
+            text = " ".join(self.names[start:end])
+            probability = min(each.probability for each in self.predictions[start:end])
+            row = {"label": label, "text": text, "start": start, "end": end}
+            found.append({**row, "probability": probability})
+        return found
 
     def lines(self) -> Iterator[str]:
-        """Yield what is printed: a line, or for the nodes of a graph a line for each."""
+        """Yield what is printed: a line, or a line for each entity or node of a graph."""
         if not self.has_positions:
             (one,) = self.predictions
-            yield f"{one.label} {one.probability:.4f}"
+            yield str(one)
+        elif (entities := self.entities()) is not None:
+            for each in entities:
+                yield f"{each['text']}  {each['label']} {each['probability']:.4f}"
+            if not entities:
+                yield "(no entities)"
         elif self.names is None:
             yield " ".join(each.label for each in self.predictions)
         else:
             for name, each in zip(self.names, self.predictions, strict=True):
-                yield f"{name} {each.label} {each.probability:.4f}"
+                yield f"{name} {each}"
 
 
 def command(
@@ -65,8 +88,10 @@ def command(
     """Predict the class of texts, images, audio or graphs, of each token of a text, or of the nodes
     of a graph.
 
-    A classifier prints the class and its probability, a tagger a line for each token, a node
-    classifier a line for each node of the graph of --data.
+    A classifier prints the class and its probability, or the labels above 0.5 if it is multi-label;
+    a regressor prints numbers, a tagger a line for each token, or for each entity if its labels are
+    tags such as B-PER and O, a node classifier a line for each node of the graph of --data. The
+    texts of a pair are separated by a tab.
     """
     from zoo.hub.models import load
 
@@ -125,22 +150,17 @@ def _predict(model: Model, items: Iterable[_Item], top: int) -> list[Row]:
             if not has_positions:
                 rows.append(Row(label, [found], None, False))
                 continue
-            names = names or _token_names(model, source, value)
+            names = names or _token_names(source, value)
             fits = names is not None and len(names) == len(found)
             rows.append(Row(label, found, names if fits else None, True))
     return rows
 
 
-def _token_names(model: Model, preprocessor: Preprocessor | None, value: Any) -> list[str] | None:
-    """Return the tokens of a text, or None if the model takes something else."""
-    from zoo.generation.prediction import added_token_ids
-
-    if preprocessor is None or preprocessor.content != "text":
+def _token_names(preprocessor: Preprocessor | None, value: Any) -> Sequence[str] | None:
+    """Return the tokens or words of a text, or None if the model takes something else."""
+    if preprocessor is None:
         return None
-    text = value if isinstance(value, str) else value["source"]
-    added = added_token_ids(model)
-    tokens = (token for token in preprocessor.encode(text).tolist() if token not in added)
-    return [preprocessor.decode([token]) for token in tokens]
+    return preprocessor.position_names(value["source"] if isinstance(value, dict) else value)
 
 
 def _predict_dataset(

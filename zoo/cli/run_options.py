@@ -1,4 +1,4 @@
-"""Options of the commands that run a model on a device."""
+"""Options of the commands that run or train a model."""
 
 from typing import Annotated
 
@@ -7,6 +7,15 @@ import typer
 DeviceOption = Annotated[
     str | None,
     typer.Option(help="Device, for example cpu or cuda:1; default: a GPU if there is one."),
+]
+
+StartOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="MODEL",
+        help="Start from the weights of a model: a file, a run, a shipped name, or org/name.",
+    ),
 ]
 
 

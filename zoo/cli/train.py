@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zoo.cli.output import JsonOption, SetOption, SpecArgument, print_json
-from zoo.cli.run_options import DeviceOption
+from zoo.cli.run_options import DeviceOption, StartOption
 
 if TYPE_CHECKING:
     from zoo.training.callback import TrainingResult
@@ -40,6 +40,7 @@ def command(
         bool, typer.Option("--resume", help="Continue from the newest checkpoint in the folder.")
     ] = False,
     device: DeviceOption = None,
+    start: StartOption = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; default: train.seed.")] = None,
     parallel: Annotated[
         Parallel | None,
@@ -73,6 +74,7 @@ def command(
                 resume=resume,
                 device=device,
                 seed=seed,
+                start=start,
                 parallel=parallel.value if parallel else None,
                 callbacks=[progress],
                 allow_trackers=allow_trackers or (),

@@ -57,7 +57,8 @@ def fit_preprocessors(
     """Fit the preprocessors of a spec to its training data, and attach them to the model.
 
     The fitted parameters are set in ``model.spec``, and stored texts in ``model.tokenizer``, so
-    that `build_preprocessors` returns equal preprocessors for the saved model.
+    that `build_preprocessors` returns equal preprocessors for the saved model. Texts that the model
+    has already are not read from files.
 
     Preprocessors that the spec does not name are added if only one fits the field of the data.
 
@@ -68,7 +69,7 @@ def fit_preprocessors(
         ZooError: if the model has no spec, or a tokenizer does not fit the model.
     """
     registry = registry or default_registry()
-    preprocessing = {**spec.sections.preprocessing, **_inferred(spec, model, registry)}
+    preprocessing = {**spec.sections.preprocessing, **infer_preprocessors(spec, model, registry)}
     if not preprocessing:
         return {}
     if model.spec is None:
@@ -87,11 +88,13 @@ def fit_preprocessors(
     texts = {key: item.stored() for key, item in found.items()}
     tokenizers = {key: text for key, text in texts.items() if text is not None}
     if tokenizers:
-        attach_tokenizers(model, tokenizers)
+        # Tokenizers that the model has already are those that its weights were trained with.
+        trained = tokenizers.items() <= (model.tokenizer or {}).items()
+        attach_tokenizers(model, tokenizers, trained=trained)
     return found
 
 
-def _inferred(
+def infer_preprocessors(
     spec: Spec, model: Model, registry: ComponentRegistry
 ) -> dict[str, Blueprint[Preprocessor]]:
     """Return the preprocessors that the spec does not name; see `infer_preprocessing`."""

@@ -100,6 +100,10 @@ class ExampleReader:
         schema = self.outputs[key].get(key)
         if schema is None or schema.dtype != "integer" or not schema.dims:
             return False
+        if len(schema.dims) != len(self.field(key).dims or schema.dims):
+            return False  # IDs of several channels
+        if self.contents[key] == "texts" and len(schema.dims) < 3:
+            return False  # several texts in one array
         if len(schema.dims) == 3:  # texts; the mask that is made has their number
             mask = self.schema.get(MASK)
             changed = count_special_tokens(schema) or self.transforms(key)

@@ -83,6 +83,25 @@ class Tokenizer:
         with _report_errors("the tokenizer cannot encode the text"):
             return list(self.backend.encode(text, add_special_tokens=False).ids)
 
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        """Return the token IDs and segments, 0 or 1, of texts that the post-processor joins."""
+        self._growth.check_texts(self.backend, [text for pair in pairs for text in pair])
+        with _report_errors("the tokenizer cannot encode the texts"):
+            found = self.backend.encode_batch(list(pairs))
+            return [(list(each.ids), list(each.type_ids)) for each in found]
+
+    def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int | None]]:
+        """Return the token IDs of the words of a text, and the position of the first token of each
+        word; None for a word without tokens."""
+        self._growth.check_texts(self.backend, words)
+        with _report_errors("the tokenizer cannot encode the words"):
+            encoding = self.backend.encode(list(words), is_pretokenized=True)
+        starts: list[int | None] = [None] * len(words)
+        for position, word in enumerate(encoding.word_ids):
+            if word is not None and starts[word] is None:
+                starts[word] = position
+        return list(encoding.ids), starts
+
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the distinct parts of texts that are encoded as the unknown token.
 

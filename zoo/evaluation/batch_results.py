@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from zoo.data.entities import find_entities
 from zoo.errors import ZooError
+from zoo.evaluation.class_report import ClassReport
 from zoo.evaluation.generating import Generation, TextDecoder
-from zoo.evaluation.predictions import FROM_OUTPUTS, Pairs, class_ids, target_tokens
+from zoo.evaluation.predictions import FROM_OUTPUTS, Pairs, class_ids, label_sets, target_tokens
 from zoo.interfaces import Metric, Model, Objective, Outputs
 
 
@@ -45,6 +47,7 @@ class Share:
     texts: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
     generated: bool = False
     """Whether predicted tokens were generated, not the most probable classes."""
+    report: ClassReport | None = None
 
     def merge(self, other: Share) -> None:
         for metric, more in zip(self.metrics, other.metrics, strict=True):
@@ -54,6 +57,8 @@ class Share:
         self.examples += other.examples
         self.texts |= other.texts
         self.generated = self.generated or other.generated
+        if self.report is not None and other.report is not None:
+            self.report.merge(other.report)
 
 
 class BatchResults:
@@ -93,6 +98,8 @@ class BatchResults:
         share.generated = share.generated or self._tokens is not None
         for metric in share.metrics:
             metric.update(*pairs[metric.consumes])
+        if share.report is not None:
+            share.report.update(*label_sets(self.outputs))
 
     def _texts(self, *, generate: bool) -> list[str]:
         if generate or self.model.generation_input is not None:
@@ -119,6 +126,12 @@ class BatchResults:
     def _pairs(self, kind: str) -> Pairs:
         if kind == "tokens" and self.generation is not None:
             return self.tokens, target_tokens(self.outputs, self.generation.eos_ids)
+        if kind == "entities":
+            predicted, targets = (
+                [find_entities(tags) for tags in self.decoder.name_rows(rows)]
+                for rows in class_ids(self.outputs)
+            )
+            return predicted, targets
         return FROM_OUTPUTS[kind](self.outputs)
 
     def _require_generation(self) -> Generation:

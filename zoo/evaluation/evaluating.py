@@ -126,6 +126,7 @@ def evaluate(
                 filters=settings.filters,
                 max_length=max_length,
                 texts=texts,
+                report=_predicts_classes(model),
                 seed=seed,
                 progress=progress,
             )
@@ -135,6 +136,11 @@ def evaluate(
         data=dataset.resolve(),
         sampler=settings.sampler_part if result.generated else None,
     )
+
+
+def _predicts_classes(model: Model) -> bool:
+    schema = model.output_schema()
+    return schema is not None and "labels" in schema.predictions
 
 
 def _move(model: Model, device: str | torch.device | None, dtype: str | torch.dtype | None) -> None:

@@ -82,12 +82,15 @@ class TextDecoder:
 
     def class_names(self, classes: Sequence[Sequence[int]]) -> list[str]:
         """Return the names of class IDs, separated by spaces; the IDs if there are no names."""
-        decode = str if self._decoder is None else self._decode_one
-        return [" ".join(decode(each) for each in row) for row in classes]
+        return [" ".join(row) for row in self.name_rows(classes)]
 
-    def _decode_one(self, each: int) -> str:
-        assert self._decoder is not None
-        return self._decoder.decode([each])
+    def name_rows(self, classes: Sequence[Sequence[int]]) -> list[list[str]]:
+        """Return the names of class IDs; the IDs if there are no names."""
+        return [[self.class_name(each) for each in row] for row in classes]
+
+    def class_name(self, each: int) -> str:
+        """Return the name of a class ID; the ID if there are no names."""
+        return str(each) if self._decoder is None else self._decoder.decode([each])
 
     @cached_property
     def _decoder(self) -> TokenDecoder | None:

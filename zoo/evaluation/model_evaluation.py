@@ -15,6 +15,7 @@ from torch import Tensor
 from zoo.data.encoding import ProgressFunction
 from zoo.errors import ZooError
 from zoo.evaluation.batch_results import BatchResults, EvaluationBatches, Share
+from zoo.evaluation.class_report import ClassReport, Tables
 from zoo.evaluation.generating import Generation, TextDecoder, build_generation
 from zoo.evaluation.settings import unique_name
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
@@ -30,6 +31,8 @@ class ModelEvaluation:
             name occurs again, a number follows: ``bleu-2``.
         signatures: the signature of each metric, by its name.
         by_metric: the names of the values of each metric.
+        details: values by title of a table, row and column: the scores of each class and the
+            confusion matrix of a classifier, and what `Metric.details` returns.
         hypotheses: the predicted texts, in the order of the examples; empty if none were needed.
         references: the reference texts of each hypothesis.
         generated: whether the model has generated tokens.
@@ -43,6 +46,7 @@ class ModelEvaluation:
     values: dict[str, float]
     signatures: dict[str, str]
     by_metric: dict[str, list[str]] = field(default_factory=dict)
+    details: Tables = field(default_factory=dict)
     hypotheses: list[str] = field(default_factory=list)
     references: list[list[str]] = field(default_factory=list)
     generated: bool = False
@@ -63,6 +67,7 @@ def evaluate_model(
     filters: Sequence[Filter] = (),
     max_length: int = 128,
     texts: bool = False,
+    report: bool = False,
     seed: int = 0,
     rank: int = 0,
     world: int = 1,
@@ -80,6 +85,8 @@ def evaluate_model(
         objective: the loss is the mean over all terms, weighted with `Objective.weight`.
         texts: whether to predict texts even if no metric takes them: those that the model
             generates, or the names of the most probable classes.
+        report: whether to return the scores of each class and the confusion matrix; the model must
+            predict classes of items or positions.
         seed: random seed; batch i is evaluated with ``seed + i``.
         rank, world: process and number of processes. Each process evaluates its share of every
             batch, and all return the merged results. `forward` must not communicate.
@@ -95,6 +102,7 @@ def evaluate_model(
         objective,
         build_generation(model, sampler, filters, max_length),
         texts=texts,
+        report=report,
         seed=seed,
         rank=rank,
         world=world,
@@ -104,9 +112,11 @@ def evaluate_model(
         shares: list[Any] = [None] * world
         torch.distributed.all_gather_object(shares, share)
         share = merge_shares(shares)
-    return evaluation_result(
-        share, has_loss=objective is not None, seconds=time.monotonic() - started
-    )
+    seconds = time.monotonic() - started
+    result = evaluation_result(share, has_loss=objective is not None, seconds=seconds)
+    if share.report is not None:
+        result.details.update(share.report.tables(TextDecoder(model).class_name))
+    return result
 
 
 def evaluate_share(
@@ -117,6 +127,7 @@ def evaluate_share(
     generation: Generation | None,
     *,
     texts: bool,
+    report: bool = False,
     seed: int,
     rank: int,
     world: int,
@@ -124,6 +135,7 @@ def evaluate_share(
 ) -> Share:
     """Return the results of the share of one process."""
     share, decoder = Share([copy.deepcopy(metric) for metric in metrics]), TextDecoder(model)
+    share.report = ClassReport() if report else None
     total = batches.updates(0)
     with _evaluating(model, objective):
         device, dtype = _placement(model)
@@ -165,6 +177,7 @@ def evaluation_result(share: Share, *, has_loss: bool, seconds: float) -> ModelE
             names.append(unique_name(name, result.values))
             result.values[names[-1]] = value
         result.signatures[label] = metric.signature() + _describe_tokens(metric, share)
+        result.details.update(metric.details())
     for index in sorted(share.texts):
         hypothesis, references = share.texts[index]
         result.hypotheses.append(hypothesis)

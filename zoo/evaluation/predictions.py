@@ -10,7 +10,7 @@ from torch import Tensor
 from zoo.data.special_tokens import remove_eos, tokens_before_eos
 from zoo.errors import ZooError
 from zoo.interfaces import Outputs, full_precision
-from zoo.interfaces.contracts import find_targets
+from zoo.interfaces.contracts import VECTORS, find_targets
 
 Pairs = tuple[list[Any], list[Any]]
 """Predictions and their references."""
@@ -35,6 +35,17 @@ def label_sets(outputs: Outputs) -> Pairs:
     return [[label] for row in predicted for label in row], [[t] for row in targets for t in row]
 
 
+def values(outputs: Outputs) -> Pairs:
+    """Return the predicted and the target numbers of each item, as lists."""
+    both = (full_precision(outputs.logits), full_precision(outputs.targets))  # [B, T, V]
+    mask = outputs.mask.cpu()
+    predicted, targets = (
+        [row[valid].flatten().tolist() for row, valid in zip(each.cpu(), mask, strict=True)]
+        for each in both
+    )
+    return predicted, targets
+
+
 def target_logprobs(outputs: Outputs) -> Pairs:
     """Return the log-probability of each target, and the targets."""
     _require_classes(outputs, "log-probabilities")
@@ -44,10 +55,18 @@ def target_logprobs(outputs: Outputs) -> Pairs:
     return masked_rows(chosen, outputs.mask), masked_rows(targets, outputs.mask)
 
 
+def vectors(outputs: Outputs) -> Pairs:
+    """Return the vectors of the two texts of each pair."""
+    first, second = (full_precision(outputs.extras[name]).tolist() for name in VECTORS)
+    return first, second
+
+
 FROM_OUTPUTS: dict[str, Callable[[Outputs], Pairs]] = {
     "tokens": class_ids,
     "labels": label_sets,
+    "values": values,
     "logprobs": target_logprobs,
+    "vectors": vectors,
 }
 """By `Metric.consumes`: computes what a metric takes from the outputs of a model."""
 

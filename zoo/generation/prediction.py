@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,13 +31,42 @@ class Prediction:
     probability: float
     top: list[tuple[str, float]]
 
+    def __str__(self) -> str:
+        return f"{self.label} {self.probability:.4f}"
+
+
+@dataclass(frozen=True)
+class LabelsPrediction:
+    """The labels with a probability above 0.5, and the most likely labels with theirs."""
+
+    labels: list[str]
+    top: list[tuple[str, float]]
+
+    def __str__(self) -> str:
+        found = [f"{label} {p:.4f}" for label, p in self.top if label in self.labels]
+        return "  ".join(found) or "(no label)"
+
+
+@dataclass(frozen=True)
+class ValuesPrediction:
+    """The predicted numbers."""
+
+    values: list[float]
+
+    def __str__(self) -> str:
+        return " ".join(f"{value:.4f}" for value in self.values)
+
+
+ItemPrediction = Prediction | LabelsPrediction | ValuesPrediction
+
 
 def can_predict(model: Model, logits: str = "item") -> bool:
-    """Return whether a model computes the logits of classes for each item, or of one class for
-    each position if `logits` is "position"."""
+    """Return whether a model predicts a class, labels or numbers for each item, or a class for each
+    position if `logits` is "position"."""
     schema = model.output_schema()
-    targets = ("class", "multi-label") if logits == "item" else ("class",)
-    return schema is not None and schema.logits == logits and schema.targets in targets
+    if schema is None or schema.logits != logits:
+        return False
+    return schema.targets == "class" or (logits == "item" and schema.targets in _BY_TARGETS)
 
 
 def predict(
@@ -46,14 +75,19 @@ def predict(
     *,
     top_k: int = 5,
     registry: ComponentRegistry | None = None,
-) -> list[Prediction]:
+) -> list[Any]:
     """Predict the class of each input, in evaluation mode.
 
     Args:
-        model: a model with the logits of the classes of each item, such as a classifier.
+        model: a model with the logits of one class for each item, such as a classifier; or one of
+            labels or numbers, such as a classifier with ``multi_label`` or a regressor.
         inputs: texts, paths of files, arrays of images, or (samples, rate), as the preprocessor of
             the model takes them; for a model with several inputs, mappings of key to value.
         top_k: number of classes in `Prediction.top`.
+
+    Returns:
+        A `Prediction` for each input; `LabelsPrediction` if an item can have any number of labels,
+        `ValuesPrediction` if the model predicts numbers.
 
     Raises:
         DataError: if an input cannot be used, such as an empty text.
@@ -86,30 +120,29 @@ def predict_positions(
     """
     if not can_predict(model, "position"):
         raise ZooError(f"model '{model.name}' does not compute one class for each position")
-    return _predict(model, inputs, top_k, registry)
+    return _predict(model, inputs, top_k, registry)  # type: ignore[return-value]
 
 
 @torch.no_grad()
 def _predict(
     model: Model, inputs: Sequence[Any], top_k: int, registry: ComponentRegistry | None
-) -> list[list[Prediction]]:
+) -> list[list[ItemPrediction]]:
     """Return the predictions at the positions of each item; an item with one class has one."""
     if top_k < 1:
         raise ZooError(f"top_k is {top_k}, but must be at least 1")
     preprocessors = build_preprocessors(model, registry=registry)
     batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
     if TARGET not in batch:
-        shape = _target_shape(model, batch)
-        dtype = torch.float if is_multi_label(model) else torch.long
-        batch[TARGET] = torch.zeros(shape, dtype=dtype, device=model_device(model))
+        batch[TARGET] = _empty_targets(model, batch)
     with evaluation_mode(model):
         outputs: Outputs = model(batch)  # logits [B, T, C]
-    logits = outputs.logits.float()
-    probabilities = logits.sigmoid() if is_multi_label(model) else logits.softmax(dim=-1)
+    names, schema = preprocessors.get(TARGET), model.output_schema()
+    assert schema is not None
+    to_predictions = _BY_TARGETS[schema.targets]
     shown = outputs.mask & ~_added_positions(model, preprocessors, batch, outputs.mask)
     return [
-        _to_predictions(rows[mask], top_k, preprocessors.get(TARGET))
-        for rows, mask in zip(probabilities, shown, strict=True)
+        to_predictions(logits[mask], top_k, names)
+        for logits, mask in zip(outputs.logits, shown, strict=True)
     ]
 
 
@@ -130,50 +163,71 @@ def _added_positions(
     mask: Tensor,
 ) -> Tensor:
     """Return a mask [B, S] of the tokens that the tokenizer adds to a text, such as "[CLS]"."""
-    source = preprocessors.get(SOURCE)
+    source, tokenizer = preprocessors.get(SOURCE), get_tokenizer(model, SOURCE)
     is_text = source is not None and source.content == "text"
-    if not (is_text and can_predict(model, "position")):
+    if tokenizer is None or not (is_text and can_predict(model, "position")):
         return torch.zeros_like(mask)
-    added = torch.tensor(added_token_ids(model), dtype=torch.long, device=mask.device)
+    added = torch.tensor(sorted(tokenizer.added_ids), dtype=torch.long, device=mask.device)
     return torch.isin(batch[SOURCE], added)
 
 
-def added_token_ids(model: Model) -> list[int]:
-    """Return the tokens that the tokenizer of the source adds to every text."""
-    tokenizer = get_tokenizer(model, SOURCE)
-    return [] if tokenizer is None else sorted(tokenizer.added_ids)
-
-
-def is_multi_label(model: Model) -> bool:
-    """Return whether an item can have several labels."""
-    schema = model.output_schema()
-    return schema is not None and schema.targets == "multi-label"
-
-
-def _target_shape(model: Model, batch: Mapping[str, Tensor]) -> list[int]:
-    """Return the shape of the targets, which the model takes and prediction does not have."""
+def _empty_targets(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+    """Return zeros as targets, which the model takes and prediction does not have."""
     schema: BatchSchema = model.batch_schema() or {}
     sizes: dict[str | int, int] = {}
     for key, tensor in batch.items():
         sizes.update(zip(schema[key].dims or (), tensor.shape, strict=False))
     dims = schema[TARGET].dims or ("B",)
-    sizes.update({dim: dim for dim in dims if isinstance(dim, int)})
-    unknown = [dim for dim in dims if dim not in sizes]
+    unknown = [dim for dim in dims if isinstance(dim, str) and dim not in sizes]
     if unknown:
         raise ZooError(f"the length {unknown[0]} of the targets does not follow from the inputs")
-    return [sizes[dim] for dim in dims]
+    shape = [dim if isinstance(dim, int) else sizes[dim] for dim in dims]
+    dtype = torch.long if schema[TARGET].dtype == "integer" else None
+    return torch.zeros(shape, dtype=dtype, device=model_device(model))
 
 
-def _to_predictions(
+def _class_predictions(
+    logits: Tensor, top_k: int, names: Preprocessor | None
+) -> list[ItemPrediction]:
+    """Return the predictions of rows of logits [T, C]."""
+    return [
+        Prediction(*top[0], top) for top in _most_likely(logits.float().softmax(-1), top_k, names)
+    ]
+
+
+def _label_predictions(
+    logits: Tensor, top_k: int, names: Preprocessor | None
+) -> list[ItemPrediction]:
+    found: list[ItemPrediction] = []
+    for top in _most_likely(logits.float().sigmoid(), logits.shape[-1], names):
+        labels = [label for label, probability in top if probability > 0.5]
+        found.append(LabelsPrediction(labels, top[: max(top_k, len(labels))]))
+    return found
+
+
+def _value_predictions(
+    logits: Tensor, top_k: int, names: Preprocessor | None
+) -> list[ItemPrediction]:
+    return [ValuesPrediction(row) for row in logits.float().tolist()]
+
+
+_BY_TARGETS: dict[str, Callable[[Tensor, int, Preprocessor | None], list[ItemPrediction]]] = {
+    "class": _class_predictions,
+    "multi-label": _label_predictions,
+    "value": _value_predictions,
+}
+"""By kind of the targets: the predictions of rows of logits [T, C]."""
+
+
+def _most_likely(
     probabilities: Tensor, top_k: int, names: Preprocessor | None
-) -> list[Prediction]:
-    """Return the predictions of rows of probabilities [T, C]."""
+) -> list[list[tuple[str, float]]]:
+    """Return the most likely classes of rows of probabilities [T, C], with their probabilities."""
     values, classes = probabilities.sort(dim=-1, descending=True, stable=True)
     found = []
     for row, ids in zip(values[:, :top_k].tolist(), classes[:, :top_k].tolist(), strict=True):
         labels = [str(number) if names is None else names.decode([number]) for number in ids]
-        top = list(zip(labels, row, strict=True))
-        found.append(Prediction(*top[0], top))
+        found.append(list(zip(labels, row, strict=True)))
     return found
 
 
@@ -181,7 +235,8 @@ def _to_examples(
     model: Model, preprocessors: Mapping[str, Preprocessor], inputs: Sequence[Any]
 ) -> list[Mapping[str, Any]]:
     schema = model.batch_schema(inference=True) or {}
-    keys = [key for key, field in schema.items() if not field.optional]
+    derived = {o for k, each in preprocessors.items() for o in each.outputs(k) if o != k}
+    keys = [k for k, field in schema.items() if not field.optional and k not in derived]
     examples: list[Mapping[str, Any]] = []
     for number, value in enumerate(to_list(inputs), 1):
         is_example = isinstance(value, Mapping)

@@ -13,7 +13,7 @@ from torch import Tensor
 from zoo.data.collation import collate, prepare_example, require_values
 from zoo.data.special_tokens import add_special_tokens
 from zoo.errors import DataError, InputError, ZooError, truncate
-from zoo.interfaces import Array, Model, Preprocessor
+from zoo.interfaces import Array, BatchSchema, Model, Preprocessor
 
 
 def to_list(inputs: Any) -> list[Any]:
@@ -46,9 +46,10 @@ def encode_inputs(
             arrays = {}
             for key, value in example.items():
                 array = _encode(preprocessors.get(key), value)
-                field = schema.get(key)
-                require_values(key, array, field)
-                arrays[key] = array if field is None else add_special_tokens(array, field)
+                require_values(key, array, schema.get(key))
+                for name, made in _derived(preprocessors.get(key), key, array, schema).items():
+                    field = schema.get(name)
+                    arrays[name] = made if field is None else add_special_tokens(made, field)
             prepared.append(prepare_example(schema, arrays))
         except DataError as error:
             if error.origin:
@@ -59,6 +60,16 @@ def encode_inputs(
         key: tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype)
         for key, tensor in collate(schema, prepared).items()
     }
+
+
+def _derived(
+    preprocessor: Preprocessor | None, key: str, array: Array, schema: BatchSchema
+) -> Mapping[str, Array]:
+    """Return the arrays of a key and of other inputs that are made from it."""
+    others = set() if preprocessor is None else set(preprocessor.outputs(key)) - {key}
+    if preprocessor is None or not others or any(schema[name].optional for name in others):
+        return {key: array}
+    return preprocessor.transform(key, array, np.random.default_rng(0))
 
 
 def _encode(preprocessor: Preprocessor | None, value: Any) -> Array:

@@ -191,7 +191,7 @@ def _read_layers(
 
 
 def _base_name(name: str, known: Any) -> str | None:
-    """Return the name in the base: equal, or with a prefix such as ``bert.`` added or removed."""
+    """Return the name in the base: the same, or one that differs by a prefix such as ``bert.``."""
     if name in known:
         return name
     found = [other for other in known if other.endswith(f".{name}") or name.endswith(f".{other}")]

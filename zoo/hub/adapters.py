@@ -38,8 +38,8 @@ def adapt(
     The parameters of the model are frozen; those of the adapter are trained.
 
     Args:
-        source: an adapter as in a spec, ``{"type": "lora", "targets": ["*.query"]}``, or the file
-            of a saved one: a path, or a repository of the Hub.
+        source: an adapter as in a spec, ``{"type": "lora", "targets": ["*.query"]}``, or a saved
+            one: a path, or a repository of the Hub.
         name: name of the adapter in the model; default: ``adapter``, or the name in the file.
         seed: random seed of the initial values.
 
@@ -60,7 +60,7 @@ def save_adapter(
     model: Model,
     path: str | os.PathLike[str],
     *,
-    base: Source,
+    base: Source | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Path:
     """Save a model without the tensors of its base, which is pinned by its hash.
@@ -69,11 +69,14 @@ def save_adapter(
     finds the base: a path relative to the file, the name of a shipped model, or a repository.
 
     Args:
-        base: the saved model whose weights the model has.
+        base: the saved model whose weights the model has; default: the one it was loaded from.
 
     Raises:
-        ArtifactError: if the base has no tensor in common with the model.
+        ArtifactError: if the base is not known, or has no tensor in common with the model.
     """
+    base = base or model.base
+    if base is None:
+        raise ArtifactError("the base of this model is not known; pass base, its saved model")
     location, reference, revision = base_reference(base)
     if reference is None:
         reference = os.path.relpath(os.path.realpath(location), os.path.realpath(Path(path).parent))
@@ -147,8 +150,7 @@ def _check_base(model: Model, artifact: Artifact) -> None:
         found = own.get(name)
         if found is None or found.shape != expected.shape or not _is_same(found, expected):
             raise ArtifactError(
-                f"{header.path} is an adapter of {pin.name}, whose '{name}' this model "
-                "does not have"
+                f"{header.path} is an adapter of {pin.name}, but this model has another '{name}'"
             )
 
 

@@ -107,6 +107,7 @@ def load(
         registry=registry,
         find_base=partial(find_base, options=options),
     )
+    model.base = model.base or os.fspath(source) + (f"@{revision}" if revision else "")
     return accelerate(model, registry=registry)
 
 

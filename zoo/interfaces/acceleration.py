@@ -77,6 +77,9 @@ class Acceleration(Component, ABC):
     calls_parts: ClassVar[bool] = False
     """Whether it calls the parts of the object as modules, so that hooks and recorders of the parts
     work."""
+    called_parts: ClassVar[tuple[str, ...]] = ()
+    """Names of parts that it calls as modules, so that hooks of these, such as those of adapters,
+    work; hooks of other parts need the reference path."""
 
     packages: frozenset[str] = frozenset()
     """Set by `zoo.accelerate`: the packages whose classes it knows, which are torch, the zoo and

@@ -8,10 +8,11 @@ from typing import Literal
 
 from zoo.interfaces.data import Outputs
 
-Targets = Literal["class", "multi-label", "sequence"]
+Targets = Literal["class", "multi-label", "value", "sequence"]
 TARGETS: Mapping[Targets, str] = {
     "class": "class targets",
     "multi-label": "one target per logit",
+    "value": "one number per logit",
     "sequence": "target sequences",
 }
 DECODING: Mapping[str, str] = {
@@ -19,13 +20,20 @@ DECODING: Mapping[str, str] = {
     "frame": "all frames in parallel",
     "joint": "one token at a time with scores of the frames",
 }
-Prediction = Literal["text", "tokens", "labels", "logprobs"]
+Prediction = Literal["text", "tokens", "entities", "labels", "values", "logprobs", "vectors"]
 PREDICTIONS: Mapping[Prediction, str] = {
     "text": "text",
     "tokens": "token IDs",
+    "entities": "entities of tags",
     "labels": "label sets",
+    "values": "numbers",
     "logprobs": "log-probabilities",
+    "vectors": "vectors of pairs",
 }
+
+
+VECTORS = ("source_vectors", "target_vectors")
+"""Names of the extras with the vectors [B, D] of the two texts of a pair."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,8 @@ class OutputSchema:
             candidates of the batch (negative samples), or "feature" if they are states of an
             encoder without a head, which no objective trains unless it asks for them.
         targets: "class": one class ID per row, [B, T]; "multi-label": one value from 0 to 1 per
-            logit, [B, T, V]; "sequence": labels of another length, with a target_mask, [B, U].
+            logit, [B, T, V]; "value": one number per logit, which the logit predicts, [B, T, V];
+            "sequence": labels of another length, with a target_mask, [B, U].
         samples: whether `samples` is set in training.
         extras: names of the tensors in `extras`.
         auxiliary: the schema of each further head.
@@ -67,11 +76,15 @@ class OutputSchema:
     def predictions(self) -> tuple[Prediction, ...]:
         """The inputs of metrics that can be computed: by decoding, or from the logits."""
         aligned = self.targets == "class"
+        rows = self.logits in ("item", "position")
         available: dict[Prediction, bool] = {
             "text": bool(self.decoding),
             "tokens": bool(self.decoding) or aligned,
-            "labels": self.logits in ("item", "position") and self.targets != "sequence",
+            "entities": self.logits == "position" and aligned,
+            "labels": rows and self.targets in ("class", "multi-label"),
+            "values": self.targets == "value",
             "logprobs": aligned and self.logits != "candidate",
+            "vectors": set(VECTORS) <= set(self.extras),
         }
         return tuple(kind for kind, found in available.items() if found)
 
@@ -139,7 +152,7 @@ class OutputRequirement:
     def check(self, outputs: Outputs) -> str | None:
         """Return what is missing in outputs, or None. Only shapes and names are read."""
         found = find_targets(outputs)
-        if self.targets not in (None, found):
+        if self.targets is not None and _SHAPES.get(self.targets, self.targets) != found:
             return (
                 f"needs {TARGETS[self.targets or found]}, but targets are "
                 f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}, "
@@ -160,8 +173,15 @@ class OutputRequirement:
         return None
 
 
+_SHAPES: Mapping[Targets, Targets] = {"value": "multi-label"}
+"""Kinds of targets with the shapes of another kind."""
+
+
 def find_targets(outputs: Outputs) -> Targets | None:
-    """Return the kind of the targets; None if their shape fits none."""
+    """Return the kind of the targets by their shape; None if it fits none.
+
+    Numbers ("value") have the shape of multi-label targets.
+    """
     if outputs.target_mask is not None:
         return "sequence"
     if outputs.targets.shape == outputs.logits.shape:

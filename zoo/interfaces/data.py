@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar, overload
 
 import torch
@@ -91,8 +91,8 @@ class Mask:
 
     Shapes:
         keys [B, S], True where a key is not padding; pairs [B, T, S], True where a query attends
-        to a key; causal: query t attends to keys 0 to offset + t; bias [H, T, S], added to the
-        scores.
+        to a key; causal: query t attends to keys 0 to offset + t; window: query t attends to keys
+        at distances from offset + t below it; bias [H, T, S], added to the scores.
     """
 
     keys: Tensor | None = None
@@ -100,13 +100,33 @@ class Mask:
     offset: int | Tensor = 0
     pairs: Tensor | None = None
     bias: Tensor | None = None
+    window: int | None = None
     _kept: dict[tuple[int, int, torch.device], Tensor | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
+    _windows: dict[int, Mask] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def sees_all_keys(self, S: int) -> bool:
         """Whether the causal condition, if set, masks none of S keys; False if not known."""
         return not self.causal or (isinstance(self.offset, int) and self.offset + 1 >= S)
+
+    def window_masks(self, T: int, S: int) -> bool:
+        """Whether the window masks any of S keys for any of T queries; True if not known.
+
+        Queries with an offset that is not known are at positions of keys.
+        """
+        if self.window is None:
+            return False
+        positions = self.offset + T if isinstance(self.offset, int) else 0
+        return max(positions, S) > self.window
+
+    def with_window(self, window: int) -> Mask:
+        """Return the mask with this window; the same object for all layers that use it."""
+        if torch.compiler.is_compiling():
+            return replace(self, window=window)
+        if window not in self._windows:
+            self._windows[window] = replace(self, window=window)
+        return self._windows[window]
 
     def dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
         """Return a boolean tensor broadcastable to [B, T, S], or None if no key is masked.
@@ -130,6 +150,11 @@ class Mask:
         if not self.sees_all_keys(S):
             last = torch.arange(T, device=device)[:, None] + self.offset
             parts.append((torch.arange(S, device=device) <= last)[None])  # [1, T, S]
+        if self.window_masks(T, S):
+            assert self.window is not None
+            at = torch.arange(T, device=device)[:, None] + self.offset
+            distance = (at - torch.arange(S, device=device)).abs()
+            parts.append((distance < self.window)[None])  # [1, T, S]
         if not parts:
             return None
         return functools.reduce(torch.logical_and, parts)

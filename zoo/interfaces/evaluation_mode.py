@@ -1,4 +1,4 @@
-"""Context manager that switches a module to evaluation mode."""
+"""Evaluation mode of a module inside a block, and of the frozen parts of a module."""
 
 from __future__ import annotations
 
@@ -18,3 +18,16 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
     finally:
         for each, training in modes:
             each.training = training
+
+
+def set_frozen_to_evaluation(module: nn.Module) -> None:
+    """Set evaluation mode in each part whose parameters are all frozen, unless all parts are."""
+    weights = list(module.parameters())
+    trained = sum(weight.requires_grad for weight in weights)
+    if 0 < trained < len(weights):
+        for child in module.children():
+            if not any(weight.requires_grad for weight in child.parameters()):
+                if any(True for _ in child.parameters()):
+                    child.eval()
+            else:
+                set_frozen_to_evaluation(child)

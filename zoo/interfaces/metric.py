@@ -18,9 +18,14 @@ class Metric(Component, ABC):
 
     - ``text``: the prediction is a string, the reference a list of one or more strings;
     - ``tokens``: both are lists of token IDs or label IDs, compared position by position;
+    - ``entities``: both are lists of (type, first position, end), which are read from tags such as
+      B-PER, I-PER and O;
     - ``labels``: both are lists of label IDs in any order (label sets);
+    - ``values``: both are lists of numbers;
     - ``logprobs``: the prediction is the list of log-probabilities that the model assigns to the
-      tokens of the reference, a list of token IDs.
+      tokens of the reference, a list of token IDs;
+    - ``vectors``: the prediction is the vector of the first text of a pair, the reference that of
+      the second, which belongs to it.
 
     Laws:
         merging instances equals updating a single one, also after pickling; `compute` equals
@@ -43,6 +48,13 @@ class Metric(Component, ABC):
     @abstractmethod
     def compute(self) -> dict[str, float]:
         """Return the values by name, over everything accumulated."""
+
+    def details(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Return values that ``zoo eval`` prints as tables: title, row and column to value.
+
+        By default none. They are not monitored in training.
+        """
+        return {}
 
     @abstractmethod
     def signature(self) -> str:

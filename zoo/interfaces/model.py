@@ -19,6 +19,7 @@ from zoo.interfaces.contracts import OutputSchema
 from zoo.interfaces.data import Batch, GenerationOutput, Memory, Outputs
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding, to_eos_ids
+from zoo.interfaces.evaluation_mode import set_frozen_to_evaluation
 from zoo.interfaces.filter import Filter
 from zoo.interfaces.sampler import Sampler
 
@@ -69,6 +70,8 @@ class Model(Component, nn.Module, ABC):
         component_entries: the registered classes of these components.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON; for
             "chat", the chat template.
+        base: path or name of the saved model whose weights it started from, if it is known;
+            adapters are saved without its weights.
     """
 
     kind: ClassVar[str] = "model"
@@ -84,6 +87,7 @@ class Model(Component, nn.Module, ABC):
     component_paths: tuple[Mapping[str, Any], ...] = ()
     component_entries: tuple[Entry, ...] = ()
     tokenizer: Mapping[str, str] | None = None
+    base: str | None = None
 
     def _load_from_state_dict(
         self,
@@ -210,6 +214,17 @@ class Model(Component, nn.Module, ABC):
             evaluations are not compared with earlier ones.
         """
         return False
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode; parts whose parameters are all frozen stay in evaluation mode.
+
+        Their dropout is off, and their batch norms keep their statistics. The mode of a model
+        without trained parameters is set as a whole.
+        """
+        super().train(mode)
+        if mode:
+            set_frozen_to_evaluation(self)
+        return self
 
     def get_embedding(self, side: str) -> Embedding:
         """Return the embedding of the "source" or the "target"."""

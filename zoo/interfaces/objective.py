@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,19 @@ from zoo.errors import ZooError
 from zoo.interfaces.component import Component
 from zoo.interfaces.contracts import OutputRequirement
 from zoo.interfaces.data import Outputs, Samples
+
+
+class TrainingTargets(Protocol):
+    """The classes of a model and the targets of its training data."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the classes, in the order of their IDs."""
+        ...
+
+    def ids(self) -> Iterable[int]:
+        """Return the class IDs of all targets of the training data, which is read."""
+        ...
 
 
 class Objective(Component, nn.Module, ABC):
@@ -41,6 +54,16 @@ class Objective(Component, nn.Module, ABC):
     def required_outputs(self) -> OutputRequirement:
         """Return what the objective needs of a model; by default nothing is known."""
         return OutputRequirement()
+
+    def fit(self, targets: TrainingTargets) -> dict[str, Any]:
+        """Return the parameters that depend on the training data, such as weights of classes.
+
+        They are set in the spec of the model before it is trained. Default: none.
+
+        Raises:
+            ZooError: if a parameter does not fit the classes of the model.
+        """
+        return {}
 
     def __call__(self, outputs: Outputs) -> Any:
         """Check the outputs against `required_outputs` and compute the loss."""

@@ -55,9 +55,15 @@ def select_paths(patterns: Sequence[str], paths: Iterable[str]) -> list[str]:
         pattern = PathPattern(text)
         matched = [path for path in known if pattern.matches(path)]
         if not matched:
-            raise ZooError(f"'{text}' matches nothing in the model{suggest(text, known)}")
+            hint = suggest(text, [*known, *_parts(known)]).partition(" (")[0]
+            listed = ", ".join(_parts(known))
+            raise ZooError(f"'{text}' matches nothing in the model{hint} (parts: {listed})")
         selected.update(matched)
     return [path for path in known if path in selected]
+
+
+def _parts(paths: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(path.partition(".")[0] for path in paths))
 
 
 def _expand(text: str) -> list[str]:

@@ -27,7 +27,7 @@ class Position(Component, nn.Module, ABC):
     kind: ClassVar[str] = "position"
     max_positions: int | None = None
     """Maximum number of positions, or None if unlimited."""
-    is_rotary: ClassVar[bool] = False
+    is_rotary: bool = False
     """Whether it rotates queries and keys, which requires a scorer with `supports_rotary`."""
 
     @property

@@ -100,6 +100,11 @@ class Preprocessor(Component, ABC):
         """Return the text of generated token IDs, or the name of a class."""
         raise ZooError(f"preprocessor '{self.name}' cannot decode")
 
+    def position_names(self, value: Any) -> Sequence[str] | None:
+        """Return what each position of an encoded value stands for, such as the words of a text; by
+        default None: it has no names."""
+        return None
+
     def read(self, path: Path) -> Any:
         """Return the value in a file, as `encode` takes it."""
         raise ZooError(f"preprocessor '{self.name}' does not read files")

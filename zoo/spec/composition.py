@@ -23,6 +23,7 @@ from zoo.spec.memory import check_memory, model_bytes
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report, check_example
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
+from zoo.spec.trainability import trained_problems
 from zoo.spec.training import MAX_STEPS, Training
 
 T = TypeVar("T")
@@ -128,6 +129,7 @@ def _check(
         root = _build_sections(draft.spec)
         problems += contract_problems(draft.spec, root, registry or default_registry())
         problems += data_problems(draft.spec, root, registry or default_registry())
+        problems += trained_problems(draft.spec, root.children[0].part)
         if not problems:
             return draft.spec, run(draft.spec, root.children[0])
     except SpecError as error:

@@ -190,7 +190,10 @@ def fits(found: TensorSchema, expected: TensorSchema) -> bool:
         return False
     if found.dims is None or expected.dims is None:
         return True
-    if len(found.dims) != len(expected.dims):
+    dims = expected.dims
+    if expected.channels is not None and len(found.dims) > len(dims):
+        dims = (*dims, len(expected.channels))
+    if len(found.dims) != len(dims):
         return False
-    pairs = zip(found.dims, expected.dims, strict=True)
+    pairs = zip(found.dims, dims, strict=True)
     return all(isinstance(a, str) or isinstance(b, str) or a == b for a, b in pairs)

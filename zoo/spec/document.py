@@ -47,6 +47,8 @@ class Document:
     values: dict[KeyPath, Place] = field(default_factory=dict)
     keys: dict[KeyPath, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    base: str | None = None
+    """The name of the model with weights whose spec this one extends."""
 
     def place(self, key_path: KeyPath) -> Place | None:
         """Return the place of a value, or of the innermost value around it."""

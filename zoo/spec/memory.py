@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from zoo.errors import ZooError, format_bytes
-from zoo.interfaces import Optimiser
-from zoo.spec.initialisation import find_weights
 from zoo.spec.meta import skip_dynamo_import
 
 VARIABLE = "ZOO_MEMORY"
@@ -55,12 +53,18 @@ def check_memory(what: str, needed: int, device: torch.device, *, mapped: int = 
 
 
 def check_training_memory(
-    name: str, model: nn.Module, optimiser: Optimiser, device: torch.device, *, copies: int = 0
+    name: str,
+    model: nn.Module,
+    build_optimiser: Callable[[], torch.optim.Optimizer],
+    device: torch.device,
+    *,
+    copies: int = 0,
 ) -> None:
     """Raise ZooError if weights, gradients and the state of the optimiser do not fit on a device.
 
     Args:
-        model: the model on the meta device, whose parameters get gradients.
+        model: the model on the meta device, whose trained parameters get gradients.
+        build_optimiser: returns the optimiser of the trained parameters.
         copies: further copies of the weights, such as moving averages.
     """
     weights = model_bytes(model)
@@ -69,7 +73,7 @@ def check_training_memory(
         return
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     gradients = tensor_bytes(trained)
-    state = _optimiser_bytes(model, trained, optimiser)
+    state = _optimiser_bytes(trained, build_optimiser)
     check_memory(
         f"training '{name}' (weights {format_bytes(weights)}, gradients {format_bytes(gradients)}, "
         f"optimiser {format_bytes(state)})",
@@ -79,14 +83,14 @@ def check_training_memory(
 
 
 def _optimiser_bytes(
-    model: nn.Module, trained: Sequence[nn.Parameter], optimiser: Optimiser
+    trained: Sequence[nn.Parameter], build_optimiser: Callable[[], torch.optim.Optimizer]
 ) -> int:
     """Return the bytes of an optimiser's state after a step; 0 if it needs values."""
     for weight in trained:
         weight.grad = torch.empty_like(weight)
     # An optimiser of a third party can raise anything if there are no values.
     with contextlib.suppress(Exception), skip_dynamo_import():
-        created = optimiser.build(list(find_weights(model)))
+        created = build_optimiser()
         created.step()
         values = [value for state in created.state.values() for value in state.values()]
         return tensor_bytes([value for value in values if isinstance(value, Tensor)])

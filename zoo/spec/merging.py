@@ -6,6 +6,7 @@ from typing import Any
 
 from zoo.errors import Place, Problem, SpecError, truncate
 from zoo.spec.document import MAX_DEPTH, Document, KeyPath, document_from_data, read_option
+from zoo.spec.fine_tuning import Start
 from zoo.spec.training import ALTERNATIVES
 
 OVERRIDE_EXAMPLE = "model.encoder.hidden=64"
@@ -63,9 +64,10 @@ def merge(base: Document, over: Document) -> Document:
             discard_places(old, key_path)
             return new
         if isinstance(old, str):
-            old = {"type": old}
+            name = Start.shorthand if key_path[-2:] == ("train", "start") else "type"
+            old = {name: old}
             if key_path in values:
-                values[*key_path, "type"] = values[key_path]
+                values[*key_path, name] = values[key_path]
         if not isinstance(old, dict) or new.get("type", old.get("type")) != old.get("type"):
             discard_places(old, key_path)
             return new
@@ -84,6 +86,7 @@ def merge(base: Document, over: Document) -> Document:
         values=values | over.values,
         keys=keys | over.keys,
         problems=[*base.problems, *over.problems],
+        base=base.base,
     )
 
 

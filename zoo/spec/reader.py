@@ -37,6 +37,8 @@ class SpecReader:
         if isinstance(value, Blueprint):
             return self._check_blueprint(target, value, key_path)
         entry: Entry | None = None
+        if isinstance(value, str) and hasattr(target, "shorthand"):
+            value = {target.shorthand: value}
         if target in KINDS.values() or (key_path and _has_type(value)):
             entry = self._find_entry(target, value, key_path)
             if entry is None:

@@ -18,6 +18,7 @@ from zoo.registry.work_limit import WorkLimit
 from zoo.spec.acceleration_paths import AccelerationPath, find_paths
 from zoo.spec.initialisation import initialised_weights
 from zoo.spec.spec import Spec
+from zoo.spec.trained_report import TrainedReport, report_trained
 
 # Batch and length of two runs; dimensions that differ between them are shown as letters.
 _EXAMPLE_SIZES = ((2, 3), (3, 4))
@@ -69,6 +70,7 @@ class Report:
     tree: ReportNode
     init: InitReport | None = None
     paths: list[AccelerationPath] = field(default_factory=list)
+    trained: TrainedReport | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -79,6 +81,7 @@ class Report:
             "init": asdict(self.init) if self.init else None,
             "parts": [part.as_json() for part in self.tree.walk()],
             "paths": [asdict(path) for path in self.paths],
+            "trained": asdict(self.trained) if self.trained else None,
         }
 
 
@@ -86,7 +89,8 @@ def build_report(spec: Spec, tree: BuildNode) -> Report:
     """Run the model on the meta device and return shapes and sizes of its parts."""
     root = _build_node(tree, _shapes(tree))
     init = _build_init_report(spec, tree)
-    return Report(spec.name, root.parameters, root.bytes, root, init, find_paths(tree.part))
+    paths, trained = find_paths(tree.part), report_trained(spec, tree.part)
+    return Report(spec.name, root.parameters, root.bytes, root, init, paths, trained)
 
 
 def check_example(spec: Spec, tree: BuildNode) -> None:

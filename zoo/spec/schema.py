@@ -36,6 +36,8 @@ def _class_schema(
 ) -> dict[str, Any]:
     """Return the schema of a slot of a class: its own parameters, or a registered subclass."""
     own, entries = _object_schema(cls, registry, definitions), registry.parts(cls)
+    if hasattr(cls, "shorthand"):
+        return {"anyOf": [own, own["properties"][cls.shorthand]]}
     if not entries:
         return own
     return {"anyOf": [own, *_entry_schemas(entries)]}

@@ -7,8 +7,8 @@ from torch import nn
 
 from zoo.errors import ZooError
 from zoo.interfaces import Metric, Model, Objective, Schedule
-from zoo.spec.initialisation import model_weights
 from zoo.spec.providers import require_installed
+from zoo.spec.rate_groups import build_optimiser
 from zoo.spec.spec import Source, Spec, load_spec
 from zoo.spec.training import Training
 
@@ -46,7 +46,8 @@ def metrics(spec: Source | Spec | Model) -> list[Metric]:
 def optimiser(spec: Source | Spec, model: nn.Module) -> torch.optim.Optimizer:
     """Build the optimiser of a spec for the parameters of a model that require a gradient.
 
-    Move the model to its device first.
+    Learning rates and weight decays are those of ``train.groups`` and ``train.depth_decay``. Move
+    the model to its device first.
 
     Args:
         spec: name of a spec of a plugin, path, mapping or `Spec`, with a section ``train``.
@@ -55,16 +56,7 @@ def optimiser(spec: Source | Spec, model: nn.Module) -> torch.optim.Optimizer:
     Raises:
         ZooError: if the spec has no section ``train``, or no parameter requires a gradient.
     """
-    blueprint = _training(spec).optimiser
-    weights = model_weights(model)
-    if not weights:
-        raise ZooError(
-            f"no parameter of this {type(model).__name__} requires a gradient, so there is nothing "
-            "to train; use 'model.requires_grad_()'"
-        )
-    built = blueprint.build()
-    with blueprint.report_errors("building the optimiser"):
-        return built.build(weights)
+    return build_optimiser(_training(spec), model)
 
 
 def schedule(spec: Source | Spec, *, steps: int | None = None) -> Schedule:

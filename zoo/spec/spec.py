@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from zoo.about import DISTRIBUTION
-from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError, ZooWarning
+from zoo.errors import Place, Problem, SpecError, ZooError
 from zoo.files import FILE_NAME, MAX_NAME
 from zoo.interfaces import (
     Adapter,
@@ -30,16 +26,11 @@ from zoo.interfaces.importer import Importer
 from zoo.interfaces.signature import constructor_arguments
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.spec.document import Document, document_from_data, read_file
-from zoo.spec.merging import merge, parse_override
+from zoo.spec.document import Document
+from zoo.spec.extending import Source as Source, merge_source
 from zoo.spec.providers import describe_provider
 from zoo.spec.reader import SpecReader
 from zoo.spec.training import Training
-
-Source = str | os.PathLike[str] | Mapping[str, Any] | Document
-"""Path of a spec file, name of a spec of a plugin, or the spec as a mapping or a document."""
-
-MAX_EXTENDS = 8
 
 FORMAT = 1
 """The value of the key ``zoo``: the format of specs."""
@@ -185,19 +176,10 @@ def draft_spec(
     if isinstance(overrides, str):
         raise ZooError(f"overrides is {overrides!r}; expected a list of such texts")
     registry = registry or default_registry()
-    document = document_from_data({})
-    fatal: list[Problem] = []
     try:
-        document = load_document(source, registry)
+        document = merge_source(source, overrides, registry)
     except SpecError as error:
-        fatal += error.problems
-    for text in overrides:
-        try:
-            document = merge(document, parse_override(text, document))
-        except SpecError as error:
-            fatal += error.problems
-    if fatal:
-        return Draft(None, fatal)
+        return Draft(None, error.problems)
     unsupported = _check_format(document)
     if unsupported:
         return Draft(None, [unsupported])
@@ -227,68 +209,3 @@ def _check_format(document: Document) -> Problem | None:
     remedy = f"; upgrade {DISTRIBUTION}" if number > FORMAT else ""
     message = f"spec format {number} is not supported; this version reads format {FORMAT}{remedy}"
     return Problem(message, "zoo", document.place(("zoo",)))
-
-
-def find_spec(source: str | os.PathLike[str], registry: ComponentRegistry) -> Path:
-    """Return the file of a spec given by path or by the name of a plugin's spec."""
-    path = Path(source)
-    looks_like_path = path.suffix in (".yaml", ".yml") or path.name != str(source)
-    if looks_like_path:
-        return path
-    try:
-        found = registry.spec(str(source))
-    except RegistryError as error:
-        if os.path.exists(path):
-            return path
-        raise SpecError([Problem(str(error))]) from None
-    if os.path.isfile(path):
-        warnings.warn(
-            f"'{source}' is the spec of a plugin; write ./{source} for the file",
-            ZooWarning,
-            stacklevel=2,
-        )
-    return found
-
-
-def load_document(source: Source, registry: ComponentRegistry) -> Document:
-    """Read a spec as plain data, merged over the specs it extends; raise SpecError."""
-    if isinstance(source, Document):
-        copied = replace(source, data=copy.copy(source.data))
-        return _resolve_extends(copied, Path(source.file), registry, [])
-    if isinstance(source, Mapping):
-        return _resolve_extends(document_from_data(dict(source)), Path(), registry, [])
-    path = find_spec(source, registry)
-    return _resolve_extends(read_file(path), path, registry, [path.resolve()])
-
-
-def _resolve_extends(
-    document: Document, path: Path, registry: ComponentRegistry, seen: list[Path]
-) -> Document:
-    """Return the document merged over the one it extends."""
-    data = document.data
-    if not isinstance(data, dict) or "extends" not in data:
-        return document
-    place = document.place(("extends",))
-    base_name = data.pop("extends")
-    if not isinstance(base_name, str):
-        raise SpecError([Problem("should be the name or path of a spec", "extends", place)])
-    try:
-        sibling = path.parent / base_name
-        file = sibling if os.path.isfile(sibling) else find_spec(base_name, registry)
-        file = file if file.is_absolute() else path.parent / file
-        content = read_file(file)
-        if not isinstance(content.data, dict):
-            raise SpecError([Problem("should be a mapping")])
-        if file.resolve() in seen or len(seen) >= MAX_EXTENDS:
-            chain = " -> ".join(p.name for p in [*seen, file])
-            raise SpecError([Problem(f"is circular or exceeds {MAX_EXTENDS} levels: {chain}")])
-        base = _resolve_extends(content, file, registry, [*seen, file.resolve()])
-    except SpecError as error:
-        problems = [
-            p
-            if p.place and p.place.line
-            else Problem(f"{base_name}: {p.message}", p.path or "extends", place)
-            for p in error.problems
-        ]
-        raise SpecError([*problems, *document.problems]) from None
-    return merge(base, document)

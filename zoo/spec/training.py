@@ -11,6 +11,7 @@ from pydantic import Field
 from zoo.errors import InvalidParameter, ZooError
 from zoo.interfaces import Dataset, Optimiser, Sampler, Schedule
 from zoo.registry.blueprint import Blueprint
+from zoo.spec.fine_tuning import FineTuning, RateGroup, Start, Unfreezing
 
 Positive = Annotated[int, Field(ge=1)]
 MAX_STEPS = 10**12
@@ -220,6 +221,15 @@ class Training:
             device without accumulation, and pads lengths to a multiple of 8; Python code of the
             model and module hooks then run only when a shape is captured. ``off`` does not.
         seed: random seed of the weights, the order of the data and dropout.
+        start: weights that the training starts from, of the whole model or of parts; default:
+            initialised from the seed.
+        freeze: patterns for the paths of parameters that are not trained, such as
+            ``encoder.blocks.{0..5}``; modules without trained parameters are in evaluation mode.
+        unfreeze: frozen parameters that are trained after some steps.
+        groups: learning rate and weight decay of some parameters; the first that matches is used.
+        depth_decay: factor of the learning rate from each block to the one before it.
+        checkpointing: compute blocks again in the backward pass, to save memory: all blocks, or
+            patterns for the paths of modules.
         evaluate: evaluation on the validation data.
         checkpoints: when checkpoints are saved, and which are kept.
         log: what is recorded.
@@ -231,6 +241,7 @@ class Training:
         source: TrainingData,
         optimisation: Optimisation,
         computation: Computation,
+        fine_tuning: FineTuning,
         evaluate: Blueprint[Evaluation] | None = None,
         checkpoints: Blueprint[Checkpoints] | None = None,
         log: Blueprint[Log] | None = None,
@@ -253,6 +264,16 @@ class Training:
         self.compile = computation.compile
         self.capture = computation.capture
         self.seed = computation.seed
+        start = fine_tuning.start
+        self.start: Start | None = start.build() if start else None
+        self.freeze = tuple(fine_tuning.freeze)
+        self.unfreeze: list[Unfreezing] = [each.build() for each in fine_tuning.unfreeze]
+        self.groups: list[RateGroup] = [each.build() for each in fine_tuning.groups]
+        self.depth_decay = fine_tuning.depth_decay
+        self.checkpointing = fine_tuning.checkpointing
+        if self.compile and self.checkpointing:
+            message = "'checkpointing' cannot be used with 'compile', which plans memory itself"
+            raise InvalidParameter("checkpointing", message)
         self.evaluate: Evaluation = evaluate.build() if evaluate else Evaluation()
         self.checkpoints: Checkpoints = checkpoints.build() if checkpoints else Checkpoints()
         self.log: Log = log.build() if log else Log()

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from zoo.adapters import find_adapters
 from zoo.artifact.hashing import check_hashes
 from zoo.artifact.loading import read_header
 from zoo.artifact.saving import save
 from zoo.artifact.weights import load_weights
 from zoo.errors import ZooError
 from zoo.files import remove_link
+from zoo.hub.adapters import save_adapter
 from zoo.spec.spec import load_spec
 from zoo.training.averages import average_checkpoints
 from zoo.training.checkpoint import checkpoint_path, find_checkpoints
@@ -56,10 +58,15 @@ def save_final_model(
         )
     with checkpoints.report_failure(path):
         if processes.is_main:
-            train = {**provenance()["train"], "results": values}
+            current = provenance()
+            train = {**current["train"], "results": values}
             train["checkpoints"] = [folder.name for folder in folders]
             remove_link(path)
-            save(model, path, provenance={"train": train})
+            record = {**current, "train": train}
+            if setup.model.base is not None and find_adapters(model):
+                save_adapter(model, path, base=setup.model.base, provenance=record)
+            else:
+                save(model, path, provenance=record)
     return values
 
 

@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from zoo.artifact.loading import read_header
 from zoo.errors import SpecError, ZooError
+from zoo.files import FILE_NAME
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.extending import Source, merge_source
 from zoo.spec.spec import load_spec
-from zoo.training.checkpoint import checkpoint_path
+from zoo.training.checkpoint import checkpoint_path, find_checkpoints
+from zoo.training.inherited import Resumed
 from zoo.training.inputs import RunInputs, find_preprocessing_changes, reject_changes
 from zoo.training.processes import Processes
-from zoo.training.run_checkpoints import RunCheckpoints
+from zoo.training.run_checkpoints import BASE, RunCheckpoints
 from zoo.training.setup import Request, Setup
 from zoo.training.spec_changes import Change, check_changes, find_changes
 from zoo.training.state import RunState
-from zoo.training.stored_checkpoint import StoredCheckpoint, open_model
+from zoo.training.stored_checkpoint import MODEL_FILE, StoredCheckpoint, open_model, read_state
+
+
+def find_run(source: Source, overrides: Iterable[str], registry: ComponentRegistry | None) -> Path:
+    """Return the default folder of a run, by the name in a spec that is not checked yet."""
+    data = merge_source(source, overrides, registry or default_registry()).data
+    name = data.get("name") if isinstance(data, dict) else None
+    is_name = isinstance(name, str) and re.fullmatch(FILE_NAME, name)
+    return Path("runs") / (str(name) if is_name else "-")
+
+
+def read_resumed(checkpoints: Path) -> Resumed | None:
+    """Return what the newest checkpoint in a folder has of the base of its run; None without one.
+
+    Raises:
+        DamagedFile: if the checkpoint is damaged.
+    """
+    found = find_checkpoints(checkpoints)
+    data = read_state(found[-1]) if found else {}
+    if not isinstance(data.get(BASE), dict) or not isinstance(data.get("spec"), dict):
+        return None
+    header = read_header(found[-1] / MODEL_FILE)
+    return Resumed(data[BASE], data["spec"], header.tokenizer)
 
 
 def open_checkpoint(path: Path, processes: Processes) -> StoredCheckpoint:
@@ -36,8 +65,14 @@ def find_spec_changes(stored: StoredCheckpoint, request: Request) -> list[Change
     with contextlib.suppress(SpecError):  # parameters that were added since have their defaults
         old = load_spec(old, registry=request.registry).resolve()
     changes = list(find_changes(old, request.spec.resolve()))
-    check_changes(changes)
+    recorded = stored.data.get(BASE) or {}
+    check_changes([each for each in changes if not _pins_base(each, recorded)])
     return changes
+
+
+def _pins_base(change: Change, recorded: Mapping[str, Any]) -> bool:
+    """Return whether a change only adds or removes the hash of the same base."""
+    return change.path == "train.start.sha256" and change.new in (None, recorded.get("sha256"))
 
 
 def check_examples(stored: StoredCheckpoint, setup: Setup) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 import yaml
@@ -14,7 +13,7 @@ import yaml
 from zoo.errors import ArtifactError, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.spec import Source
+from zoo.spec.extending import Source
 from zoo.training.callback import Callback, RunInfo, TrainingResult
 from zoo.training.checkpoint import find_checkpoints, remove_unfinished
 from zoo.training.final_model import read_provenance, requested_checkpoints, save_final_model
@@ -23,13 +22,16 @@ from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
 from zoo.training.plot import plot_log
 from zoo.training.processes import Parallel, Processes
+from zoo.training.provenance import completed_epochs, make_provenance
 from zoo.training.random_state import get_random_state, seed_all, set_random_state
 from zoo.training.resumption import (
     check_best,
     check_examples,
     check_inputs,
+    find_run,
     find_spec_changes,
     open_checkpoint,
+    read_resumed,
 )
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_files import check_outputs
@@ -55,6 +57,7 @@ def train(
     resume: bool = False,
     device: str | torch.device | None = None,
     seed: int | None = None,
+    start: str | None = None,
     max_seconds: float | None = None,
     parallel: Parallel | None = None,
     callbacks: Sequence[Callback] = (),
@@ -74,6 +77,8 @@ def train(
         resume: continue from the newest checkpoint in `output`, or start if there is none.
         device: default: a GPU if there is one.
         seed: replaces ``train.seed``.
+        start: replaces ``train.start``: a file, a folder of a run or a checkpoint, a shipped name,
+            or ``org/name[@revision]``, whose weights the training starts from.
         max_seconds: end the training after this many seconds, the time before a resumption
             included; the best model so far is evaluated and saved as usual. For one process only.
         parallel: ``ddp`` or ``fsdp``, for several processes.
@@ -88,7 +93,12 @@ def train(
         ZooError: if a loss is not finite, a file cannot be written, the run cannot be resumed, or
             another process trains in the folder.
     """
-    request = read_request(source, overrides, seed, registry, allow_trackers)
+    overrides = [*overrides, *([] if start is None else [f"train.start={json.dumps(start)}"])]
+    resumed = None
+    if resume:
+        folder = find_run(source, overrides, registry) if output is None else Path(output)
+        resumed = read_resumed(folder / CHECKPOINTS)
+    request = read_request(source, overrides, seed, registry, allow_trackers, resumed)
     folder = Path("runs") / request.spec.name if output is None else Path(output)
     random_state = get_random_state()
     processes = Processes(
@@ -133,8 +143,12 @@ class Run:
         if stored is not None:
             for change in find_spec_changes(stored, self.request):
                 self._message(f"changed: {change}")
+        plan = self.request.started.plan
+        for line in plan.lines() if plan is not None and stored is None else ():
+            self._message(line)
         seed_all(self.request.training.seed + self.processes.rank)
-        setup = build_setup(self.request, self.processes, self._report_progress)
+        step = 0 if stored is None else stored.run_state().step
+        setup = build_setup(self.request, self.processes, self._report_progress, step=step)
         try:
             return self._train(setup, stored, signals)
         except RuntimeError as error:
@@ -171,7 +185,9 @@ class Run:
         log.start_trackers(
             self.request.training.log.trackers, self.request.spec.resolve(), state.step
         )
-        provenance = self._provenance(setup, state)
+        if stored is None and self.request.started.record is not None:
+            log.write({"step": 0, "start": self.request.started.record})
+        provenance = make_provenance(setup, state)
         trainer = Trainer(
             setup, state, log, checkpoints, self.callbacks, provenance, max_seconds=self.max_seconds
         )
@@ -243,29 +259,10 @@ class Run:
             self._message(f"the model is damaged and is saved again: {error}")
             return False
 
-    def _provenance(self, setup: Setup, state: RunState) -> Callable[[], Mapping[str, Any]]:
-        """Return a function that returns the provenance of a model that is saved now."""
-        section = self.request.spec.resolve()["train"]
-        started = time.monotonic() - state.seconds
-        return lambda: {
-            "train": {
-                "section": section,
-                "step": state.step,
-                "epoch": self._epochs(setup, state),
-                "results": state.values,
-                "seconds": round(time.monotonic() - started, 1),
-                "hardware": self.processes.describe(),
-            }
-        }
-
-    def _epochs(self, setup: Setup, state: RunState) -> int:
-        """Return the number of completed epochs."""
-        return state.epoch + (state.index >= setup.batches.updates(state.epoch))
-
     def _result(self, setup: Setup, state: RunState, values: Mapping[str, float]) -> TrainingResult:
         return TrainingResult(
             state.step,
-            self._epochs(setup, state),
+            completed_epochs(setup, state),
             values,
             state.best,
             self.folder / MODEL_FILE,

@@ -33,6 +33,8 @@ from zoo.training.state import RunState
 from zoo.training.stored_checkpoint import StoredCheckpoint
 from zoo.training.stored_values import read_weights, restore_random_state, restore_schedule
 
+BASE = "base"
+"""Key of the base of the training in the state of a checkpoint."""
 _WEIGHTS = "weights/"
 _RANDOM = "random"
 
@@ -79,6 +81,8 @@ class RunCheckpoints:
                     "optimiser": optimiser_numbers(setup.model, setup.optimiser),
                     "state": state.as_json(),
                 }
+                if setup.request.started.record is not None:
+                    data[BASE] = dict(setup.request.started.record)
                 if self._inputs is not None:
                     data[INPUTS] = self._inputs.as_json()
                 write_checkpoint(target, write_model, tensors, data)

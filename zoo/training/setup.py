@@ -15,26 +15,34 @@ from zoo.errors import ZooError
 from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.composition import build_model, build_on_meta, validate_spec
-from zoo.spec.initialisation import model_weights
+from zoo.spec.composition import build_model, build_on_meta
 from zoo.spec.memory import check_memory, check_training_memory, model_bytes
+from zoo.spec.rate_groups import build_optimiser
 from zoo.spec.spec import Source, Spec
-from zoo.spec.training import MAX_STEPS, Batching, Training
+from zoo.spec.trainability import set_trained
+from zoo.spec.training import Batching, Training
 from zoo.training.averages import MovingAverage
+from zoo.training.inherited import Resumed, StartedSpec, read_started
 from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
+from zoo.training.objective_fit import fit_objective
 from zoo.training.processes import Processes
+from zoo.training.recomputation import recompute_parts
 from zoo.training.step import GlobalStep
 from zoo.training.trackers import check_trackers
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked spec, and its section ``train``."""
+    """A checked spec, its section ``train``, and what the training starts from."""
 
-    spec: Spec
+    started: StartedSpec
     training: Training
     registry: ComponentRegistry | None
+
+    @property
+    def spec(self) -> Spec:
+        return self.started.spec
 
 
 def read_request(
@@ -43,10 +51,12 @@ def read_request(
     seed: int | None,
     registry: ComponentRegistry | None,
     allow_trackers: Collection[str] = (),
+    resumed: Resumed | None = None,
 ) -> Request:
     """Check a spec; raise ZooError if it does not describe a training."""
     texts = [*overrides, *([] if seed is None else [f"train.seed={seed}"])]
-    spec = validate_spec(source, overrides=texts, registry=registry)
+    started = read_started(source, texts, registry=registry, resumed=resumed)
+    spec = started.spec
     sections = spec.sections
     if sections.train is None:
         raise ZooError(
@@ -58,7 +68,7 @@ def read_request(
     training = sections.train.build()
     check_monitor(spec, training)
     check_trackers(spec, training, allow_trackers)
-    return Request(spec, training, registry)
+    return Request(started, training, registry)
 
 
 @dataclass
@@ -66,12 +76,14 @@ class Setup:
     """The built parts of a run.
 
     Attributes:
+        loss_module: the model with its objective, before it is wrapped for several processes.
         steps: number of steps of the whole run.
     """
 
     request: Request
     processes: Processes
     model: Model
+    loss_module: LossModule
     objective: Objective
     batches: Batches
     validation: Batches | None
@@ -91,6 +103,17 @@ class Setup:
     def optimiser(self) -> torch.optim.Optimizer:
         return self.step.local.optimiser
 
+    def unfreeze(self, step: int) -> None:
+        """Train what is unfrozen after a number of steps; the optimiser keeps its state.
+
+        The step is built again: DistributedDataParallel and captured steps have the parameters
+        that they were built with.
+        """
+        old = self.optimiser.state
+        set_trained(self.model, self.training, step)
+        self.step = build_step(self.request, self.processes, self.loss_module, self.steps)
+        self.optimiser.state.update({p: old[p] for p in self.step.local.parameters if p in old})
+
     @property
     def failure(self) -> str | None:
         """Why workers that read data could not go on; None if they can."""
@@ -103,12 +126,21 @@ class Setup:
             self.validation.close()
 
 
-def build_setup(request: Request, processes: Processes, progress: Any = None) -> Setup:
-    """Build the model, open the data, and create optimiser and schedule."""
+def build_setup(
+    request: Request, processes: Processes, progress: Any = None, *, step: int = 0
+) -> Setup:
+    """Build the model, open the data, and create optimiser and schedule.
+
+    Args:
+        step: the number of steps before, of a run that is resumed.
+    """
     spec, training = request.spec, request.training
     sections = spec.sections
     _check_memory(request, processes)
     model = build_model(spec, training.seed)
+    if request.started.plan is not None:
+        request.started.plan.apply(model)
+    model.tokenizer = dict(request.started.tokenizers) or None
     preprocessors = fit_preprocessors(spec, model)
     options: dict[str, Any] = {
         "seed": training.seed,
@@ -125,25 +157,16 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
             source, model, preprocessors, training.batch, evaluation=True, **options
         )
     steps = count_steps(training, batches)
+    set_trained(model, training, step)
+    recompute_parts(model, training.checkpointing)
     processes.place(model)
-    assert sections.objective is not None
-    objective = sections.objective.build()
+    objective = fit_objective(request.spec, model, preprocessors)
     check_split(model, objective, processes.world, training.accumulate)
     module = LossModule(model, objective).to(processes.device)
     accelerate(module, registry=request.registry)
-    optimiser = training.optimiser.build(steps=steps).build(model_weights(model))
     if training.compile:
         module.compile()
-    step = GlobalStep(
-        processes.wrap(module),
-        model,
-        optimiser,
-        processes,
-        clip=training.clip,
-        accumulate=training.accumulate,
-        capture=training.capture == "auto",
-        registry=request.registry,
-    )
+    step_function = build_step(request, processes, module, steps)
     schedule = training.schedule.build(steps=steps) if training.schedule else None
     ema = training.average.ema if training.average else None
     sampler = training.evaluate.sampler or sections.sampler
@@ -151,10 +174,11 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         request,
         processes,
         model,
+        module,
         objective,
         batches,
         validation,
-        step,
+        step_function,
         schedule,
         MovingAverage(model, ema) if ema else None,
         steps,
@@ -164,16 +188,37 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     )
 
 
+def build_step(
+    request: Request, processes: Processes, module: LossModule, steps: int
+) -> GlobalStep:
+    """Return the update of the trained parameters of a model, with a new optimiser."""
+    training = request.training
+    return GlobalStep(
+        processes.wrap(module),
+        module.model,
+        build_optimiser(training, module.model, steps),
+        processes,
+        clip=training.clip,
+        accumulate=training.accumulate,
+        capture=training.capture == "auto",
+        registry=request.registry,
+    )
+
+
 def _check_memory(request: Request, processes: Processes) -> None:
     """Raise ZooError if the training does not fit in memory; the weights are built on the CPU."""
     spec, training = request.spec, request.training
     model = build_on_meta(spec).part
     check_memory(f"the model of spec '{spec.name}'", model_bytes(model), torch.device("cpu"))
     if not processes.sharded:
-        optimiser = training.optimiser.build(steps=training.steps or MAX_STEPS)
+        set_trained(model, training)
         has_average = training.average is not None and training.average.ema is not None
         check_training_memory(
-            spec.name, model, optimiser, processes.device, copies=int(has_average)
+            spec.name,
+            model,
+            lambda: build_optimiser(training, model),
+            processes.device,
+            copies=int(has_average),
         )
 
 

@@ -17,6 +17,7 @@ _FIXED = {
     "train.bad_data": "the position in the data would be another",
     "train.seed": "the order of the data would be another",
     "train.optimiser.type": "the state in the checkpoint belongs to the old optimiser",
+    "train.start": "the run has started from the old weights",
     "train.average": "the averages in the checkpoint have other terms",
 }
 """Keys that cannot change when a run is resumed, by reason; all others can."""

@@ -101,7 +101,7 @@ class GlobalStep:
             sums[0] += loss.detach()
             sums[1] += weight
         total = processes.sum(sums)
-        loss, weight = total[0], total[1].clamp(min=1)
+        loss, weight = total[0], torch.where(total[1] > 0, total[1], 1.0)
         gradients = [local(p.grad) for p in self.local.parameters if p.grad is not None]
         torch._foreach_mul_(gradients, processes.world / weight)
         return loss / weight, total[2]

@@ -98,6 +98,8 @@ class Trainer:
 
     def _update(self, update: Update, signals: Signals) -> None:
         setup, state, training = self.setup, self.state, self.setup.training
+        if any(each.at == state.step for each in training.unfreeze):
+            self._unfreeze()
         if setup.schedule is not None:
             setup.step.local.set_lr(setup.schedule.factor(state.step + 1))
         stops = signals.received is not None or setup.failure is not None
@@ -126,6 +128,14 @@ class Trainer:
             callback.on_step(state.step)
         if stop and not self.is_finished():
             raise self._stopped(signals)
+
+    def _unfreeze(self) -> None:
+        before = sum(parameter.numel() for parameter in self.setup.step.local.parameters)
+        self.setup.unfreeze(self.state.step)
+        after = sum(parameter.numel() for parameter in self.setup.step.local.parameters)
+        text = f"step {self.state.step}: {after:,} parameters are trained, before {before:,}"
+        for callback in self.callbacks if after != before else ():
+            callback.on_message(text)
 
     def _stopped(self, signals: Signals) -> ZooError:
         """Return the error of a run that one of its processes has stopped."""

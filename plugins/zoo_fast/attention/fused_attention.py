@@ -26,6 +26,7 @@ class _FusedAttention(Acceleration):
     serves: ClassVar[type[Attention]] = Attention
     differentiable: ClassVar[bool] = True
     supports_autocast: ClassVar[bool] = True
+    called_parts: ClassVar[tuple[str, ...]] = ("query", "key", "value", "out")
 
     def forward(
         self,

@@ -11,7 +11,12 @@ from torch import Tensor
 
 from zoo.attention.heads import repeat_heads
 from zoo.interfaces import Mask
-from zoo_fast.attention.masks import additive_mask, is_causal_only, without_full_keys
+from zoo_fast.attention.masks import (
+    additive_mask,
+    is_causal_only,
+    without_full_keys,
+    without_wide_window,
+)
 from zoo_fast.attention.short import why_not_short
 
 
@@ -37,6 +42,7 @@ def fused_softmax(
     Args:
         dropout_p: dropout probability of the weights.
     """
+    mask = without_wide_window(mask, query.shape[-2], keys.shape[-2])
     if why_not_short(query, keys, values, mask) is None:
         from zoo_fast.attention.kernels.short_triton import attend_short
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.acceleration import plain_class
+from zoo.acceleration import has_own_hooks, plain_class
 from zoo.attention.linear import Linear
 from zoo_fast.attention.concatenate import concatenate
 from zoo_fast.device.triton_support import why_not_triton
@@ -67,6 +67,6 @@ def replaces_calls(inputs: Tensor, layers: Sequence[nn.Module]) -> bool:
 
 
 def _is_plain(layer: nn.Module) -> bool:
-    """Whether a layer is torch's, and its weight is not sharded or wrapped."""
-    is_linear = plain_class(layer) in (nn.Linear, Linear)
+    """Whether a layer is torch's without hooks, and its weight is not sharded or wrapped."""
+    is_linear = plain_class(layer) in (nn.Linear, Linear) and not has_own_hooks(layer)
     return is_linear and type(layer.weight) in (nn.Parameter, Tensor)

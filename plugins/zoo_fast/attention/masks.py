@@ -21,7 +21,8 @@ _KEPT: dict[int, tuple[weakref.ref[Mask], dict[Hashable, Any]]] = {}
 def is_causal_only(mask: Mask) -> bool:
     """Whether query t attends to keys 0 to t, and no key is masked for another reason."""
     starts_at_zero = isinstance(mask.offset, int) and mask.offset == 0
-    return mask.causal and starts_at_zero and mask.keys is None and mask.pairs is None
+    others = mask.keys, mask.pairs, mask.window
+    return mask.causal and starts_at_zero and all(other is None for other in others)
 
 
 def without_full_keys(mask: Mask) -> Mask:
@@ -35,6 +36,15 @@ def without_full_keys(mask: Mask) -> Mask:
         return mask
     simplified = _keep(mask, "keys", lambda: _simplify(mask))
     return mask if simplified is None else simplified
+
+
+def without_wide_window(mask: Mask, T: int, S: int) -> Mask:
+    """Return the mask without its window if it masks no key."""
+    if mask.window is None or mask.window_masks(T, S):
+        return mask
+    if torch.compiler.is_compiling():
+        return replace(mask, window=None)
+    return _keep(mask, "window", lambda: replace(mask, window=None))
 
 
 def additive_mask(mask: Mask, T: int, S: int, like: Tensor) -> Tensor | None:

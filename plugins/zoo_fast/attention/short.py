@@ -29,8 +29,8 @@ def why_not_short(query: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> st
         return f"a sequence is longer than {MAX_LENGTH}, or a head wider than {_MAX_WIDTH}"
     if not query.numel() or not keys.numel():
         return "queries or keys are empty"
-    if mask.bias is not None or mask.pairs is not None:
-        return "the mask has a bias or pairs"
+    if mask.bias is not None or mask.pairs is not None or mask.window is not None:
+        return "the mask has a bias, pairs or a window"
     if mask.causal and not (isinstance(mask.offset, int) and mask.offset == 0):
         return "the causal mask has an offset"
     return why_not_triton(query, keys, values)

@@ -54,6 +54,15 @@ def dependent_launch(tensor: Tensor) -> dict[str, bool]:
 
 
 @cache
+def shared_memory(device: torch.device) -> int:
+    """Return the bytes of shared memory that a program can use; no limit on the CPU."""
+    if device.type != "cuda":
+        return 1 << 30
+    properties = torch.cuda.get_device_properties(device)
+    return int(getattr(properties, "shared_memory_per_block_optin", 64 * 1024)) - 1024
+
+
+@cache
 def _has_dependent_launch(device: torch.device) -> bool:
     if torch.version.hip is not None or torch.cuda.get_device_capability(device) < (9, 0):
         return False

@@ -15,7 +15,7 @@ from zoo_objectives.cross_entropy import CrossEntropy
 
 @uses_deferred_logits.register
 def _(objective: CrossEntropy) -> bool:
-    return True
+    return objective.class_weights is None
 
 
 class ChunkedCrossEntropy(Acceleration):
@@ -28,6 +28,8 @@ class ChunkedCrossEntropy(Acceleration):
 
     def forward(self, target: CrossEntropy, outputs: Outputs) -> Tensor | Declined:
         logits = outputs.logits
+        if target.class_weights is not None:
+            return Declined("the classes have weights")
         if not isinstance(logits, DeferredLogits):
             return Declined("the logits are not deferred")
         if not saves_memory(logits):

@@ -25,6 +25,5 @@ class DeferredUnembed(Acceleration):
         return None if is_deferring() else "the logits are not deferred"
 
     def unembed(self, target: Token, states: Tensor) -> Tensor:
-        if target.map is not None:
-            states = states @ target.map.weight
-        return DeferredLogits(states, target.table.weight, padding=target.padding)
+        states = target.project_output(states)
+        return DeferredLogits(states, target.table.weight, padding=target.table.padding_idx)

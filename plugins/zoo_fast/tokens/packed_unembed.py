@@ -20,6 +20,5 @@ class PackedUnembed(Acceleration):
         return packed_linear.why_not_packed(target.table.weight, device)
 
     def unembed(self, target: Token, states: Tensor) -> Tensor:
-        if target.map is not None:
-            states = states @ target.map.weight
+        states = target.project_output(states)
         return packed_linear.linear(states, target.table.weight)

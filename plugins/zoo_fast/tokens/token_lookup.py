@@ -33,11 +33,17 @@ class TokenLookup(Acceleration):
     def lookup(self, target: Token, tokens: Tensor) -> Tensor:
         from zoo_fast.tokens.kernels.lookup import lookup
 
-        return lookup(tokens, target.table.weight, target.padding)
+        return lookup(tokens, target.table.weight, target.table.padding_idx)
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
-        for vocab, shape, padding in ((7, (3, 15), 0), (100, (2, 5), None), (2, (1, 1), 0)):
-            token = Token(vocab=vocab, dim=6, padding=padding).to(dtype)
+        options: tuple[dict[str, Any], ...] = (
+            {"padding": 0},
+            {"padding": None},
+            {"padding": 0, "train_padding": True},
+        )
+        sizes = ((7, (3, 15)), (100, (2, 5)), (2, (1, 1)))
+        for (vocab, shape), settings in zip(sizes, options, strict=True):
+            token = Token(vocab=vocab, dim=6, **settings).to(dtype)
             yield Call(
                 token, (torch.arange(shape[0] * shape[1]).view(shape) % vocab,), {}, "lookup"
             )

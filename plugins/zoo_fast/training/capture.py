@@ -19,6 +19,8 @@ def why_not_captured(
         return f"the device is '{device.type}', not 'cuda'"
     if has_hooks(module):
         return "the model has module hooks"
+    if any("forward" in part.__dict__ for part in module.modules()):
+        return "a part of the model has another forward method, such as one that is recomputed"
     for group in optimiser.param_groups:
         if "capturable" not in group and not group.get("fused"):
             return f"optimiser {type(optimiser).__name__} has no option 'capturable' or 'fused'"

@@ -99,12 +99,13 @@ class _Blocks:
 
     def run(self, index: int, block: Block, x: Tensor) -> Tensor:
         """Process one token x [R, 1, dim]."""
-        x = _residual(
-            block,
-            x,
-            lambda y: self._attend(index, block.attention, y),
-            (block.attention_norm, block.attention_output_norm),
-        )
+
+        def attend(y: Tensor) -> Tensor:
+            return self._attend(index, block, y)
+
+        if block.sublayers != "sequential":
+            return _parallel(block, x, attend)
+        x = _residual(block, x, attend, (block.attention_norm, block.attention_output_norm))
         if block.memory_dim:
             x = _residual(
                 block,
@@ -112,25 +113,28 @@ class _Blocks:
                 lambda y: self._attend_source(index, block.cross, y),
                 (block.cross_norm, block.cross_output_norm),
             )
+        assert block.feed_forward_norm is not None
         norms = block.feed_forward_norm, block.feed_forward_output_norm
         return _residual(block, x, block.feed_forward.forward, norms)
 
-    def _attend(self, index: int, attention: Attention, x: Tensor) -> Tensor:
-        """Attend from x [R, 1, dim] to all positions so far, after its key and value are cached."""
+    def _attend(self, index: int, block: Block, x: Tensor) -> Tensor:
+        """Attend from x [R, 1, dim] to the positions so far, after its key and value are cached."""
+        attention, position = block.attention, block.select_position(self.position)
         layers = [(e.weight, e.bias) for e in (attention.query, attention.key, attention.value)]
         joint = self.packed.linear(x, *layers)
         joint = joint.view(joint.shape[0], -1, 1, attention.head_dim)  # [R, H + 2 Hkv, 1, D]
         groups = attention.kv_heads
         query, key, value = joint.split_with_sizes([attention.heads, groups, groups], dim=1)
         query, key = norm_heads(query, attention.query_norm), norm_heads(key, attention.key_norm)
-        if self.position is not None and self.position.is_rotary:
-            query = self.position("rotate", query, offset=self.offset)
-            key = self.position("rotate", key, offset=self.offset)
+        if position is not None and position.is_rotary:
+            query = position("rotate", query, offset=self.offset)
+            key = position("rotate", key, offset=self.offset)
         keys, values = (self.caches[f"{index}.{name}"] for name in ("keys", "values"))
         keys.narrow(2, self.offset, 1).copy_(key)
         values.narrow(2, self.offset, 1).copy_(value)
-        N = self.offset + 1
-        return self._context(attention, query, keys.narrow(2, 0, N), values.narrow(2, 0, N), Mask())
+        N = self.offset + 1 if block.window is None else min(self.offset + 1, block.window)
+        keys, values = (part.narrow(2, self.offset + 1 - N, N) for part in (keys, values))
+        return self._context(attention, query, keys, values, Mask())
 
     def _attend_source(self, index: int, attention: Attention, x: Tensor) -> Tensor:
         keys, values = (self.sources[f"{index}.{name}"] for name in ("keys", "values"))
@@ -160,3 +164,11 @@ def _residual(
     output = sublayer(x if block.place == "output" else norm.forward(x))
     last = norm if block.place == "output" else output_norm
     return x + (output if last is None else last.forward(output))
+
+
+def _parallel(block: Block, x: Tensor, attend: Sublayer) -> Tensor:
+    """Compute a block with parallel sublayers in evaluation, without hooks."""
+    normed = block.attention_norm.forward(x)
+    second = normed if block.feed_forward_norm is None else block.feed_forward_norm.forward(x)
+    output: Tensor = x + attend(normed) + block.feed_forward.forward(second)
+    return output

@@ -33,7 +33,6 @@ def block_calls(dtype: torch.dtype) -> Iterator[Call]:
             cross=_attention() if memory_dim else None,
             feed_forward=Blueprint.of(FeedForward, hidden=9),
             norm=Norm(),
-            dropout=0.0,
         ).to(dtype)
         for length in (5, 1):
             memory = _memory(2, 3, dtype)

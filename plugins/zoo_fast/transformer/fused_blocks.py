@@ -146,7 +146,7 @@ def why_not_block(block: Block) -> str | None:
         return f"the place of the norms is '{block.place}', not 'post'"
     norms = [block.attention_norm, block.feed_forward_norm]
     norms += [block.cross_norm] if block.memory_dim else []
-    reasons = (why_not_norm(norm) for norm in norms)
+    reasons = (why_not_norm(norm) for norm in norms if norm is not None)
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -168,7 +168,8 @@ class _FusedBlock:
         memory: Source = None,
         memory_mask: Mask | None = None,
     ) -> None:
-        self.block, self.mask, self.position, self.offset = block, mask, position, offset
+        self.block, self.offset = block, offset
+        self.mask, self.position = block.restrict(mask), block.select_position(position)
         self.update_cache, self.memory, self.memory_mask = update_cache, memory, memory_mask
 
     def run(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:

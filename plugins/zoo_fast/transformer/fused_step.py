@@ -88,7 +88,7 @@ class FusedDecoding(Acceleration):
             return Declined("the state is not that of the kernels")
         if tokens.shape[1] != 1:
             return Declined(f"there are {tokens.shape[1]} tokens")
-        from zoo_fast.transformer.kernels.decode_step import run_blocks
+        from zoo_fast.transformer.kernels.decode_step import MAX_OUTPUT_ROWS, run_blocks
         from zoo_fast.transformer.kernels.embed import embed
 
         at, added = state.rows["at"], state.tables.get("added")
@@ -109,7 +109,8 @@ class FusedDecoding(Acceleration):
             final_norm=target.final_norm,
             matrix=matrix,
         )
-        logits: Tensor = x if len(x) == 1 and matrix is not None else target.output(x)
+        has_logits = matrix is not None and len(x) <= MAX_OUTPUT_ROWS
+        logits: Tensor = x if has_logits else target.output(x)
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
 
     def process_prompt(
@@ -144,7 +145,7 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
         norms += [block.cross_norm] if block.memory_dim else []
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
-        for norm in norms:
+        for norm in filter(None, norms):
             if type(norm) is not RMSNorm and why_not_norm(norm) is not None:
                 return "a norm is neither RMSNorm nor LayerNorm with weight and bias"
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
@@ -159,6 +160,12 @@ def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
     for block in layer_list(decoder.blocks):
         if block.place not in ("pre", "post"):
             return f"the place of the norms is '{block.place}', not 'pre' or 'post'"
+        if block.sublayers != "sequential":
+            return f"the sublayers are '{block.sublayers}', not 'sequential'"
+        if block.window is not None:
+            return "a layer has a window"
+        if block.no_position or block.position is not None:
+            return "the layers differ in their positions"
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
             if attention.query_norm is not None:
                 return "queries and keys have a norm"

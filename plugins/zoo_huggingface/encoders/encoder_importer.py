@@ -113,7 +113,7 @@ class EncoderImporter(Architecture):
     def _set_head(self, spec: dict[str, Any], config: Config, head: str) -> None:
         model: dict[str, Any] = spec["model"]
         model["type"] = head
-        texts = {"type": "text", "max_length": get_path(spec, _LENGTH)}
+        texts = {"type": "text", "max_length": self.max_length(spec)}
         spec["preprocessing"] = {"source": texts} if config.get("has_tokenizer") else {}
         if head == "features":
             del spec["objective"]
@@ -132,6 +132,11 @@ class EncoderImporter(Architecture):
             return
         model["classes"] = len(names)
         model["inner"] = {**self.inner, **({"dropout": dropout} if self.inner_dropout else {})}
+
+    def max_length(self, spec: Mapping[str, Any]) -> int | None:
+        """Return the maximum number of tokens of a text, or None if there is none."""
+        length: int | None = get_path(spec, _LENGTH)
+        return length
 
     def _head_dropout(self, config: Config, head: str) -> float:
         values = (
@@ -155,7 +160,9 @@ class EncoderImporter(Architecture):
             next(name for name in self.model_classes if _head(name) == wanted)
         ]
         if head in self.dropout_keys:
-            config[self.dropout_keys[head][0]] = model["dropout"]
+            key = self.dropout_keys[head][0]
+            if all(field.key != key for field in self.fields):  # not that of the encoder
+                config[key] = model["dropout"]
             write_labels(config, spec, model["labels" if head == "tagger" else "classes"])
         if head == "classifier":
             write_problem_type(config, multi_label=model["multi_label"])

@@ -11,6 +11,9 @@ from zoo_huggingface.templates import masked_lm_template
 
 POSITION_OFFSET = 2
 """Unused rows at the start of the position table; ``maps/roberta.yaml`` removes them."""
+PADDING = RequiredValue(
+    "pad_token_id", POSITION_OFFSET - 1, f"positions start at {POSITION_OFFSET}, after it"
+)
 CLASSIFICATION_HEAD: Mapping[str, Mapping[str, str]] = {
     "classifier": {"out.{w:weight|bias}": "classifier.out_proj.{w}"},
     "tagger": {"out.{w:weight|bias}": "classifier.{w}"},
@@ -48,9 +51,7 @@ class Roberta(EncoderImporter):
         ABSOLUTE,
         *ENCODER_ONLY,
         TIED,
-        RequiredValue(
-            "pad_token_id", POSITION_OFFSET - 1, f"positions start at {POSITION_OFFSET}, after it"
-        ),
+        PADDING,
     )
 
     def set_padding(self, spec: dict[str, Any], config: Config) -> None:

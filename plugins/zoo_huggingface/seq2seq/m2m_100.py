@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import MAPS, Config
+from zoo_huggingface.config_fields import config_error
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.seq2seq.encoder_decoder import (
     START,
@@ -46,5 +47,12 @@ class M2M100(EncoderDecoder):
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)
+        padding = spec["model"]["source"]["padding"]
+        if spec["model"]["bos"] == padding:
+            raise config_error(
+                "decoder_start_token_id",
+                padding,
+                "it should differ from pad_token_id, because padding has no position",
+            )
         for side in ("encoder", "decoder"):
-            spec["model"][side]["position"]["start"] = spec["model"]["source"]["padding"] + 1
+            spec["model"][side]["position"]["start"] = padding + 1

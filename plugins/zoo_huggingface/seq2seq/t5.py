@@ -98,6 +98,7 @@ class T5(Architecture):
         model["decoder"]["layers"] = layers or model["encoder"]["layers"]
         start = get_value(config, "decoder_start_token_id", int, None)
         model["bos"] = model["source"]["padding"] if start is None else start
+        model["source"]["train_padding"] = True
         model["eos"] = get_eos_id(config)
         name, gated = self._read_activation(config)
         for side in ("encoder", "decoder"):

@@ -12,8 +12,9 @@ from zoo.errors import Problem, SpecError, suggest
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.document import Document, read_file
+from zoo.spec.extending import load_document
 from zoo.spec.merging import merge, parse_override
-from zoo.spec.spec import load_document, load_spec
+from zoo.spec.spec import load_spec
 from zoo_lab.reproduce.recipe_file import RecipeFile, fingerprint, read_recipe
 from zoo_lab.reproduce.recipe_schema import FORMAT, Figure, Recipe, RecipeHeading
 

@@ -14,9 +14,12 @@ from zoo.interfaces import Model
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import build_on_meta
-from zoo.spec.initialisation import find_weights
+from zoo.spec.rate_groups import build_optimiser
 from zoo.spec.spec import Source, Spec, load_spec
+from zoo.spec.trainability import set_trained
 from zoo.spec.training import Training
+from zoo.training.recomputation import recompute_parts
+from zoo_lab.plan.cuda_kernels import CudaKernels
 from zoo_lab.plan.distribution import Distribution, block_bytes
 from zoo_lab.plan.plan_options import BatchSize, Devices, default_batch
 from zoo_lab.plan.step_memory import StepMemory, measure_step
@@ -73,6 +76,9 @@ def make_plan(
     size, origin = (batch, "option") if batch else default_batch(training, devices)
     model: Model = build_on_meta(spec).part
     blocks = block_bytes(model)
+    if training is not None:
+        set_trained(model, training)
+        recompute_parts(model, training.checkpointing, context=CudaKernels)
     trained = sum(w.numel() * w.element_size() for w in model.parameters() if w.requires_grad)
     chosen = precision or (training.precision if training else "float32")
     step = _measure(spec, model, training, size, chosen)
@@ -109,7 +115,7 @@ def _measure(
     def make_optimiser(trained: Model) -> torch.optim.Optimizer:
         if training is None:
             return torch.optim.AdamW(trained.parameters(), fused=True)
-        return training.optimiser.build().build(list(find_weights(trained)))
+        return build_optimiser(training, trained)
 
     try:
         return measure_step(
@@ -152,6 +158,10 @@ def _settings(training: Training | None, precision: Precision | None) -> dict[st
         else f"{training.precision if training else 'float32'} ({origin})",
         "accumulate": f"{accumulate} ({origin})",
     }
+    if training and training.freeze:
+        settings["freeze"] = f"{', '.join(training.freeze)} (train)"
+    if training and training.checkpointing:
+        settings["checkpointing"] = "blocks are computed again in the backward pass (train)"
     if training and training.average and training.average.ema:
         settings["average"] = f"ema {training.average.ema} (train)"
     return settings

@@ -12,6 +12,11 @@ _GPT2 = {
     "vocab_size": 31, "n_positions": 24, "n_embd": 8, "n_layer": 2, "n_head": 2,
     "bos_token_id": EOS, "eos_token_id": EOS,
 }  # fmt: skip
+_OPT = {
+    "vocab_size": 31, "hidden_size": 8, "ffn_dim": 12, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "max_position_embeddings": 24, "bos_token_id": EOS,
+    "eos_token_id": EOS, "pad_token_id": PAD,
+}  # fmt: skip
 
 MODELS = {
     "gpt2": (hf.GPT2LMHeadModel, hf.GPT2Config(**_GPT2)),
@@ -35,8 +40,124 @@ MODELS = {
         ),
     ),
     "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(**_LLAMA)),
+    "llama-3": (
+        hf.LlamaForCausalLM,
+        hf.LlamaConfig(
+            **_LLAMA, tie_word_embeddings=True,
+            rope_parameters={
+                "rope_type": "llama3", "rope_theta": 500000.0, "factor": 32.0,
+                "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192,
+            },
+        ),
+    ),
+    "qwen3": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**_LLAMA, head_dim=6)),
+    "olmo2": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**_LLAMA, pad_token_id=PAD)),
+    "phi3": (hf.Phi3ForCausalLM, hf.Phi3Config(**_LLAMA, pad_token_id=PAD)),
+    "opt": (hf.OPTForCausalLM, hf.OPTConfig(**_OPT)),
+    "opt-projected": (
+        hf.OPTForCausalLM,
+        hf.OPTConfig(**_OPT, do_layer_norm_before=False, word_embed_proj_dim=6),
+    ),
+    "bloom": (
+        hf.BloomForCausalLM,
+        hf.BloomConfig(
+            vocab_size=31, hidden_size=12, n_layer=2, n_head=3, bos_token_id=1, eos_token_id=EOS,
+            pad_token_id=PAD,
+        ),
+    ),
+    "mistral-window": (hf.MistralForCausalLM, hf.MistralConfig(**_LLAMA, sliding_window=3)),
+    "qwen2-window": (
+        hf.Qwen2ForCausalLM,
+        hf.Qwen2Config(
+            **_LLAMA | {"num_hidden_layers": 3}, use_sliding_window=True, sliding_window=3,
+            max_window_layers=1,
+        ),
+    ),
+    "smollm3": (
+        hf.SmolLM3ForCausalLM,
+        hf.SmolLM3Config(
+            **_LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layers=[1, 0, 1]
+        ),
+    ),
+    "smollm3-window": (
+        hf.SmolLM3ForCausalLM,
+        hf.SmolLM3Config(
+            **_LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layer_interval=2,
+            use_sliding_window=True, sliding_window=3,
+        ),
+    ),
+    "starcoder2": (hf.Starcoder2ForCausalLM, hf.Starcoder2Config(**_LLAMA, sliding_window=3)),
+    "gpt_neo": (
+        hf.GPTNeoForCausalLM,
+        hf.GPTNeoConfig(
+            vocab_size=31, hidden_size=8, num_layers=2, num_heads=2, max_position_embeddings=24,
+            window_size=3, attention_types=[[["global", "local"], 1]], bos_token_id=EOS,
+            eos_token_id=EOS,
+        ),
+    ),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
-VALUES = {}
+_ROPES = [
+    {"rope_type": "default", "rope_theta": 99.0},
+    {"rope_type": "linear", "rope_theta": 99.0, "factor": 2.0},
+    {
+        "rope_type": "llama3",
+        "rope_theta": 99.0,
+        "factor": 4.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16,
+    },
+    {
+        "rope_type": "yarn",
+        "rope_theta": 99.0,
+        "factor": 4.0,
+        "beta_fast": 2,
+        "original_max_position_embeddings": 32,
+    },
+    {
+        "rope_type": "yarn",
+        "rope_theta": 99.0,
+        "factor": 4.0,
+        "truncate": False,
+        "mscale": 0.7,
+        "mscale_all_dim": 1.1,
+        "original_max_position_embeddings": 32,
+    },
+    {
+        "rope_type": "longrope",
+        "rope_theta": 99.0,
+        "short_factor": [1.0, 2.0],
+        "long_factor": [1.5, 4.0],
+        "original_max_position_embeddings": 4,
+    },
+    {"rope_type": "dynamic", "rope_theta": 99.0, "factor": 2.0},
+]
+_SCALINGS = [{**rope, "type": rope["rope_type"]} for rope in _ROPES]
+for rope in _SCALINGS:  # as transformers 4 writes them
+    del rope["rope_type"], rope["rope_theta"]
+_ROPE_VALUES = {"rope_parameters": _ROPES, "rope_scaling": _SCALINGS[1:]}
+
+VALUES = {
+    **dict.fromkeys(("llama", "mistral", "qwen2", "olmo2"), _ROPE_VALUES),
+    "qwen3": _ROPE_VALUES | {"head_dim": [4]},
+    "phi3": {
+        "rope_parameters": [
+            _ROPES[0], {**_ROPES[0], "partial_rotary_factor": 0.5}, _ROPES[5], _ROPES[1],
+        ],
+        "original_max_position_embeddings": [2, 64],
+    },
+    "smollm3": _ROPE_VALUES | {
+        "no_rope_layers": [[1, 1, 0], [0, 0, 0], [1, 1, 1]], "num_hidden_layers": [2],
+    },
+    "starcoder2": _ROPE_VALUES | {"sliding_window": [2, 5]},
+    "gpt_neo": {
+        "attention_types": [[[["local"], 2]], [[["global"], 1], [["local"], 1]]],
+        "attention_layers": [["local", "local"]], "window_size": [1, 2, 5], "num_layers": [4],
+    },
+    "opt": {"word_embed_proj_dim": [6], "hidden_size": [12]},
+    "bloom": {"n_head": [2, 6], "hidden_size": [24]},
+}  # fmt: skip
 """Other values of config keys, by importer, where `hf_switch_kit` has none that fit."""

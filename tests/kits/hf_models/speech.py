@@ -8,6 +8,13 @@ _WAV2VEC2 = {
     "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
     "pad_token_id": 3,
 }  # fmt: skip
+_WHISPER = {
+    "vocab_size": 31, "d_model": 8, "num_mel_bins": 5, "encoder_layers": 2, "decoder_layers": 1,
+    "encoder_attention_heads": 2, "decoder_attention_heads": 4, "encoder_ffn_dim": 12,
+    "decoder_ffn_dim": 10, "max_source_positions": 4, "max_target_positions": 24,
+    "pad_token_id": 2, "bos_token_id": 2, "eos_token_id": 2, "decoder_start_token_id": 3,
+    "begin_suppress_tokens": None,
+}  # fmt: skip
 
 MODELS = {
     "wav2vec2": (hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**_WAV2VEC2)),
@@ -25,6 +32,7 @@ MODELS = {
             feat_proj_layer_norm=False,
         ),
     ),
+    "whisper": (hf.WhisperForConditionalGeneration, hf.WhisperConfig(**_WHISPER)),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
 

@@ -16,10 +16,14 @@ from hf_switch_kit import (
 from zoo_huggingface.config_fields import REQUIRED
 from zoo_huggingface.config_keys import OLDER_DEFAULTS, read_defaults
 
+pytestmark = pytest.mark.filterwarnings("ignore:longrope")  # texts are long enough for it
 ATOL = 1e-4
 
 
-SAME_CODE = ("mistral", "qwen2", "distilbert", "xlm-roberta", "camembert")
+SAME_CODE = (
+    *("mistral", "qwen2", "qwen3", "olmo2", "phi3"),
+    *("distilbert", "xlm-roberta", "camembert"),
+)
 """Architectures whose importers are those of Llama, BERT and RoBERTa with other values."""
 
 
@@ -72,6 +76,13 @@ PUBLISHED = {
         "gradient_checkpointing": False, "finetuning_task": "tnews", "pruned_heads": {},
     },
     "llama": {"is_llama_config": True, "rope_interleaved": False, "max_sequence_length": 2048},
+    "opt": {"activation_dropout": 0.0, "prefix": "</s>", "output_projection": True},
+    "bloom": {
+        "attention_softmax_in_fp32": True, "bias_dropout_fusion": True, "n_embed": 12,
+        "masked_softmax_fusion": True, "n_inner": None, "num_attention_heads": 3,
+        "offset_alibi": 100, "skip_bias_add": True, "skip_bias_add_qkv": False, "unk_token_id": 0,
+        "seq_length": 2048,
+    },
     "gpt2": {"n_ctx": 24, "n_special": 0, "predict_special_tokens": True, "n_layer": 2},
     "distilbert": {"tie_weights_": True, "output_past": True, "hidden_size": 8},
     "marian": {

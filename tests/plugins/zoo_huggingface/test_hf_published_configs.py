@@ -79,6 +79,54 @@ QWEN2 = LLAMA | {
     "rope_theta": 1000000.0, "sliding_window": 131072, "tie_word_embeddings": True,
     "use_sliding_window": False, "vocab_size": 151936,
 }  # fmt: skip
+LLAMA_3 = LLAMA | {
+    "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "head_dim": 64,
+    "hidden_size": 2048, "intermediate_size": 8192, "max_position_embeddings": 131072,
+    "mlp_bias": False, "num_hidden_layers": 16, "num_key_value_heads": 8,
+    "rope_scaling": {
+        "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192, "rope_type": "llama3",
+    },
+    "rope_theta": 500000.0, "tie_word_embeddings": True, "vocab_size": 128256,
+}  # fmt: skip
+QWEN3 = QWEN2 | {
+    "architectures": ["Qwen3ForCausalLM"], "attention_bias": False, "eos_token_id": 151645,
+    "head_dim": 128, "hidden_size": 1024, "intermediate_size": 3072,
+    "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+    "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8,
+    "rope_theta": 1000000, "sliding_window": None,
+}  # fmt: skip
+OLMO2 = LLAMA | {
+    "architectures": ["Olmo2ForCausalLM"], "attention_bias": False, "eos_token_id": 100257,
+    "model_type": "olmo2", "pad_token_id": 100277, "rms_norm_eps": 1e-06, "rope_theta": 500000,
+    "vocab_size": 100352,
+}  # fmt: skip
+PHI3 = LLAMA | {
+    "architectures": ["Phi3ForCausalLM"], "attention_bias": False, "embd_pdrop": 0.0,
+    "eos_token_id": 32000, "hidden_size": 3072, "intermediate_size": 8192,
+    "max_position_embeddings": 131072, "model_type": "phi3",
+    "original_max_position_embeddings": 4096, "pad_token_id": 32000, "resid_pdrop": 0.0,
+    "rope_scaling": {"long_factor": [1.1] * 48, "short_factor": [1.0] * 48, "type": "longrope"},
+    "rope_theta": 10000.0, "sliding_window": None, "vocab_size": 32064,
+}  # fmt: skip
+OPT = {
+    "_remove_final_layer_norm": False, "activation_dropout": 0.0, "activation_function": "relu",
+    "architectures": ["OPTForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 2,
+    "do_layer_norm_before": False, "dropout": 0.1, "eos_token_id": 2, "ffn_dim": 4096,
+    "hidden_size": 1024, "init_std": 0.02, "layerdrop": 0.0, "max_position_embeddings": 2048,
+    "model_type": "opt", "num_attention_heads": 16, "num_hidden_layers": 24, "pad_token_id": 1,
+    "prefix": "</s>", "use_cache": True, "vocab_size": 50272, "word_embed_proj_dim": 512,
+}  # fmt: skip
+BLOOM = {
+    "apply_residual_connection_post_layernorm": False, "architectures": ["BloomForCausalLM"],
+    "attention_dropout": 0.0, "attention_softmax_in_fp32": True, "bias_dropout_fusion": True,
+    "bos_token_id": 1, "eos_token_id": 2, "hidden_dropout": 0.0, "initializer_range": 0.02,
+    "layer_norm_epsilon": 1e-05, "masked_softmax_fusion": True, "model_type": "bloom",
+    "n_embed": 1024, "n_inner": None, "n_layer": 24, "num_attention_heads": 16,
+    "offset_alibi": 100, "pad_token_id": 3, "pretraining_tp": 1, "skip_bias_add": True,
+    "skip_bias_add_qkv": False, "slow_but_exact": False, "unk_token_id": 0, "use_cache": True,
+    "vocab_size": 250880,
+}  # fmt: skip
 VIT = {
     "architectures": ["ViTForImageClassification"], "attention_probs_dropout_prob": 0.0,
     "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768,
@@ -101,10 +149,11 @@ WAVE = {
 }  # fmt: skip
 
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
-EXTRA = {"roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768}
+EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, "marian": 2 * 512 * 512, "wav2vec2": 768}
 
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE]
+ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 import zoo
 from zoo_objectives.cross_entropy import CrossEntropy
+from zoo_objectives.mean_squared_error import MeanSquaredError
 
 TEXTS = torch.tensor([[4, 5, 6, 2], [3, 2, 0, 0], [6, 0, 0, 0]])
 
@@ -73,6 +74,34 @@ def test_logits_are_scaled_cosines_of_all_pairs_in_the_batch():
             assert float(outputs.logits[i, 0, j]) == pytest.approx(3 * cosine, abs=1e-5)
     assert outputs.targets.tolist() == [[0], [1], [2]]
     assert outputs.mask.all()
+
+
+@torch.no_grad()
+def test_negatives_are_further_candidates():
+    model = compose(scale=3.0)
+    outputs = model({"source": TEXTS, "target": TEXTS.flip(0), "negative": TEXTS})
+    assert outputs.logits.shape == (3, 1, 6)
+    vectors = model.embed({"source": TEXTS})
+    torch.testing.assert_close(outputs.logits[:, 0, 3:], 3 * vectors @ vectors.T)
+
+
+@torch.no_grad()
+def test_losses_are_those_of_sentence_transformers():
+    losses = pytest.importorskip("sentence_transformers.losses")
+    targets, scores = TEXTS.flip(0), torch.tensor([0.1, 0.9, 0.5])
+    model = compose(scores=True)
+    batch = {"source": TEXTS, "target": targets, "score": scores}
+    pair = [model.embed({"source": side}) for side in (TEXTS, targets)]
+    cosine = losses.CosineSimilarityLoss(None)
+    expected = cosine.compute_loss_from_embeddings(pair, scores)
+    torch.testing.assert_close(MeanSquaredError()(model(batch)), expected)
+
+    model = compose()
+    texts = {"source": TEXTS, "target": targets, "negative": TEXTS.roll(1, 0)}
+    vectors = [model.embed({"source": side}) for side in texts.values()]
+    ranking = losses.MultipleNegativesRankingLoss(None)
+    expected = ranking.compute_loss_from_embeddings(vectors, None)
+    torch.testing.assert_close(CrossEntropy()(model(texts)), expected)
 
 
 @pytest.mark.slow

@@ -4,13 +4,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo import SpecError, ZooError
+from zoo import SpecError, ZooError, accelerate
 from zoo.plugin import Alignment, AlignmentContext, Attention, Blueprint, Mask, WidthConflict
 from zoo_alignment.soft import Soft
 from zoo_luong.dot import Dot
 from zoo_luong.general import General
+from zoo_positions.rotary import Rotary
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.layer_kind import LayerKind, StackOptions
 from zoo_transformer.norm import Norm
 from zoo_transformer.scaled_dot import ScaledDot
 
@@ -28,17 +30,19 @@ def build(
     cross: bool = False,
     activation: str = "relu",
     place: str = "post",
-    dropout: float = 0.0,
+    kind: LayerKind | None = None,
+    **options: Any,
 ) -> Block:
     torch.manual_seed(0)
     return Block(
         dim=dim,
-        memory_dim=dim,
+        memory_dim=dim if cross else 0,
         attention=attention,
         cross=attention if cross else None,
         feed_forward=Blueprint.of(FeedForward, hidden=12, activation=activation),
         norm=Norm(place=place),
-        dropout=dropout,
+        kind=kind,
+        options=StackOptions(**options),
     )
 
 
@@ -190,7 +194,6 @@ def test_an_attention_with_another_output_width_raises():
             cross=Blueprint.of(Attention, scorer=Blueprint.of(General), align=Blueprint.of(Soft)),
             feed_forward=Blueprint.of(FeedForward, hidden=4),
             norm=Norm(),
-            dropout=0.0,
         )
 
 
@@ -226,3 +229,49 @@ def test_state_dict_keys():
         for name, width in (linears | dict.fromkeys(norms, 8)).items()
         for part in ("weight", "bias")
     }
+
+
+@pytest.mark.parametrize("sublayers", ["parallel", "parallel-shared"])
+def test_parallel_sublayers_equal_the_formula(sublayers):
+    block = build(attention(heads=2), place="pre", sublayers=sublayers).double()
+    for index, parameter in enumerate(block.parameters()):
+        parameter.data += 0.1 * randn(*parameter.shape, seed=index)
+    x = randn(2, 5, 8)
+    first = block.attention_norm(x)
+    second = first if sublayers == "parallel-shared" else block.feed_forward_norm(x)
+    context = block.attention(first, first, Mask(causal=True)).context
+    expected = x + context + block.feed_forward(second)
+    torch.testing.assert_close(block(x, Mask(causal=True), position=None), expected)
+    assert ("feed_forward_norm.weight" in block.state_dict()) == (sublayers == "parallel")
+
+
+@pytest.mark.parametrize("form", [{"place": "post"}, {"place": "pre", "cross": True}])
+def test_parallel_sublayers_require_norms_before_them_and_no_source(form):
+    with pytest.raises(ZooError, match=r"^parallel sublayers require"):
+        build(attention(heads=2), sublayers="parallel", **form)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_window_masks_distant_positions(fast):
+    block = build(attention(heads=2), kind=LayerKind(window=2))
+    block = accelerate(block) if fast else block
+    x = randn(2, 6, 8).float()
+    changed = x.clone()
+    changed[:, 2] += 1
+    for mask, reached in ((Mask(causal=True), {2, 3}), (Mask(), {1, 2, 3})):
+        before, after = (block(states, mask, position=None) for states in (x, changed))
+        different = (before - after).abs().amax(dim=(0, 2)) > 1e-6
+        assert set(different.nonzero().flatten().tolist()) == reached
+
+
+def test_layers_use_the_position_of_their_kind():
+    x, shared = randn(1, 4, 8).float(), Rotary(head_dim=4)
+    own = Blueprint.of(Rotary, theta=9.0)
+
+    def output(stack_position, **kind):
+        block = build(attention(heads=2), kind=LayerKind(**kind)).eval()
+        return block(x, Mask(), position=stack_position)
+
+    assert torch.equal(output(shared, no_position=True), output(None))
+    assert torch.equal(output(shared, position=own), output(Rotary(head_dim=4, theta=9.0)))
+    assert not torch.equal(output(shared), output(shared, position=own))

@@ -11,8 +11,10 @@ from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary
+from zoo_positions.sinusoidal import Sinusoidal
 from zoo_tokens.token import Token
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.layer_kind import LayerKind
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
 from zoo_transformer.scaled_dot import ScaledDot
@@ -242,3 +244,25 @@ def test_state_dict_keys():
     expected = {f"{name}.{kind}" for name in names for kind in ("weight", "bias")}
     expected |= {"embedding.table.weight", "position.table.weight", "output.map.weight"}
     assert set(decoder.state_dict()) == expected
+
+
+def test_layers_differ_by_their_kind():
+    kinds = [Blueprint.of(LayerKind, window=2), Blueprint.of(LayerKind, no_position=True)]
+    decoder = build(memory_dim=0, pattern=kinds, position=Blueprint.of(Rotary)).double()
+    assert [block.window for block in decoder.blocks] == [2, None]
+    assert [block.no_position for block in decoder.blocks] == [False, True]
+    tokens = torch.tensor([[1, 2, 3, 4, 5, 6]])
+    expected = decoder(tokens, Memory.empty(1))
+    state, logits = decoder.start(Memory.empty(1), steps=6), []
+    for part in tokens.split([2, 3, 1], dim=1):
+        found, state = decoder.step(part, state)
+        logits.append(found)
+    torch.testing.assert_close(torch.cat(logits, dim=1), expected)
+
+
+def test_layers_without_positions_require_rotary_positions():
+    with pytest.raises(SpecError, match="require rotary positions, not 'sinusoidal'"):
+        build(
+            pattern=[Blueprint.of(LayerKind, no_position=True)],
+            position=Blueprint.of(Sinusoidal),
+        )

@@ -181,3 +181,13 @@ def test_weight_names_and_shapes():
         "out.weight": (3, 8),
         "out.bias": (3,),
     }
+
+
+def test_several_labels_of_an_item():
+    overrides = ["model.multi_label=true", "metrics=[micro-f1]"]
+    model = zoo.compose("vit-tiny", overrides=[*overrides, "objective=binary-cross-entropy"])
+    outputs = model(model.example(2, 8))
+    assert outputs.logits.shape == outputs.targets.shape == (2, 1, 5)
+    loss = zoo.objective(model)(outputs)
+    expected = torch.nn.BCEWithLogitsLoss()(outputs.logits, outputs.targets)
+    torch.testing.assert_close(loss, expected)

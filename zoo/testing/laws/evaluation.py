@@ -10,14 +10,14 @@ import torch.nn.functional as F
 from zoo.interfaces import Objective, Outputs, Samples
 from zoo.interfaces.contracts import find_targets
 from zoo.testing.configuration import Configuration
-from zoo.testing.laws.helpers import assert_equal, randn
+from zoo.testing.laws.helpers import assert_equal, build_objective, randn
 
 
 def evaluation_loss(config: Configuration) -> None:
     """In evaluation the loss is not negative, is lower for correct than for incorrect predictions,
     and depends neither on samples nor on previous calls."""
-    objective: Objective = config.build()
-    used: Objective = config.build().train()
+    objective: Objective = build_objective(config)
+    used: Objective = build_objective(config).train()
     for outputs in objective.examples():
         used(outputs)
     for outputs in objective.examples():
@@ -52,7 +52,9 @@ def _check_predictions(objective: Objective, outputs: Outputs) -> None:
     kind, logits = find_targets(outputs), outputs.logits
     if kind == "sequence" or not outputs.mask.any():
         return
-    if kind == "multi-label":
+    if objective.required_outputs().targets == "value":
+        predictions = outputs.targets.to(logits), outputs.targets.to(logits) + 1
+    elif kind == "multi-label":
         signs = torch.where(outputs.targets > 0.5, 1.0, -1.0).to(logits)
         predictions = signs, -signs
     else:

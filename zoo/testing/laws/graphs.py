@@ -12,11 +12,12 @@ from zoo.testing.laws.helpers import assert_close, compose_model, example_batch
 
 
 def node_permutation(config: Configuration) -> None:
-    """For models of graphs, whose batch has indices of positions such as edges: permuting the nodes
+    """For models of graphs, whose batch has edges, pairs of indices of nodes: permuting the nodes
     permutes the logits of the nodes, and does not change the logits of the graph."""
     model = compose_model(config)
     schema = model.batch_schema() or {}
-    dim = next((field.below for field in schema.values() if isinstance(field.below, str)), None)
+    edges = (field for field in schema.values() if len(field.dims or ()) == 3)
+    dim = next((field.below for field in edges if isinstance(field.below, str)), None)
     if dim is None:
         raise NotApplicable("its batch has no edges")
     batch = example_batch(model)

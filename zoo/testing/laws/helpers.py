@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from zoo.interfaces import FrameSampler, GenerationOutput, Memory, Model
+from zoo.interfaces import FrameSampler, GenerationOutput, Memory, Model, Objective
 from zoo.spec.composition import compose
 from zoo.testing.configuration import Configuration
 
@@ -18,6 +18,25 @@ def randn(*shape: int, seed: int = 0) -> Tensor:
     generator = torch.Generator("cpu").manual_seed(seed)
     values = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
     return values.to(torch.empty(0).device)
+
+
+class FiveClasses:
+    """The classes of the examples of `Objective.examples`, and targets to fit an objective to."""
+
+    names: ClassVar[Sequence[str]] = ("0", "1", "2", "3", "4")
+
+    def ids(self) -> Iterator[int]:
+        return iter((0, 0, 0, 1, 2, 3, 4, 4))
+
+
+def build_objective(config: Configuration) -> Objective:
+    """Return an objective, fitted to targets as before a training."""
+    objective: Objective = config.build()
+    params = objective.fit(FiveClasses())
+    if params:
+        fitted = Configuration(config.cls, {**config.params, **params}, config.overrides)
+        objective = fitted.build()
+    return objective
 
 
 def make_generator(seed: int) -> torch.Generator:

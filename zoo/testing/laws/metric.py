@@ -10,6 +10,16 @@ from zoo.interfaces import Metric
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
 
+ITEMS: dict[str, tuple[type, type]] = {
+    "tokens": (int, int),
+    "entities": (tuple, tuple),
+    "labels": (int, int),
+    "values": (float, float),
+    "logprobs": (float, int),
+    "vectors": (float, float),
+}
+"""By `Metric.consumes`: the types of the items of a prediction and of a reference."""
+
 
 def _close(actual: dict[str, float], expected: dict[str, float], what: str) -> None:
     assert actual.keys() == expected.keys(), f"{what}: {list(actual)}, not {list(expected)}"
@@ -74,8 +84,8 @@ def declared_input(config: Configuration) -> None:
                 isinstance(prediction, str) and _is_list_of(reference, str) and len(reference) > 0
             )
         else:
-            number = float if metric.consumes == "logprobs" else int
-            valid = _is_list_of(prediction, number) and _is_list_of(reference, int)
+            predicted, expected = ITEMS[metric.consumes]
+            valid = _is_list_of(prediction, predicted) and _is_list_of(reference, expected)
         found = f"{prediction!r} with {reference!r}"
         assert valid, f"consumes is '{metric.consumes}', but the example has {found}"
 

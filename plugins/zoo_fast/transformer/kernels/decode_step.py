@@ -9,13 +9,20 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from zoo_fast.device.triton_support import dependent_launch
+from zoo_fast.device.triton_support import dependent_launch, shared_memory
 from zoo_fast.transformer.cached_state import SLOTS, CachedState
-from zoo_fast.transformer.kernels import attention_triton, decoding_linear_triton
-from zoo_fast.transformer.kernels.tiles import attention_tiles, linear_tiles
+from zoo_fast.transformer.kernels import attention_triton, decoding_linear_triton, norm_triton
+from zoo_fast.transformer.kernels.tiles import (
+    attention_tiles,
+    fit_stages,
+    linear_tiles,
+    norm_first,
+)
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 
+MAX_OUTPUT_ROWS = 64
+"""With more rows, the library's product of the output layer is faster."""
 _ACTIVATIONS = {"relu": 1, "silu": 2, "gelu": 3, "gelu-tanh": 4}
 
 
@@ -66,7 +73,7 @@ def run_blocks(
     Args:
         interleaved: whether angles rotate dimensions (2i, 2i + 1), not (i, i + d/2).
 
-    Returns the logits [R, V] if there is one row and the matrix [V, D] of the output is known,
+    Returns the logits [R, V] if there are few rows and the matrix [V, D] of the output is known,
     which then reads its weights at full speed; else the states [R, D] after the final norm.
     """
     rows = _Rows(x, None)
@@ -78,20 +85,39 @@ def run_blocks(
     if rows.norm is not None and final_norm is not None:
         rows = _Rows(rows.norm(rows.x), None)
     norm = final_norm if rows.norm is None else rows.norm
-    if len(x) == 1 and matrix is not None:
-        return _linear(_Input(rows.x, norm, None), matrix)
-    states: Tensor = rows.x if norm is None else norm(rows.x)
-    return states
+    if matrix is None or len(x) > MAX_OUTPUT_ROWS:
+        states: Tensor = rows.x if norm is None else norm(rows.x)
+        return states
+    return _linear(_normed(rows.x, norm), matrix)
 
 
 def _enter(rows: _Rows, block: Block, norm: nn.Module) -> tuple[_Input, Tensor]:
     """Return the input of a sublayer and the rows to which its output is added."""
     if block.place == "pre":
-        return _Input(rows.x, norm, None), rows.x
+        return _normed(rows.x, norm), rows.x
     if rows.norm is None:
         return _Input(rows.x, None, None), rows.x
+    if norm_first(*rows.x.shape, rows.x.dtype):
+        sublayer = _normed(rows.x, rows.norm)
+        return sublayer, sublayer.x
     normed = torch.empty_like(rows.x)
     return _Input(rows.x, rows.norm, normed), normed
+
+
+def _normed(x: Tensor, norm: nn.Module | None) -> _Input:
+    """Return the input of a kernel after a norm, which the kernel computes unless it is slower."""
+    if norm is None or not norm_first(*x.shape, x.dtype):
+        return _Input(x, norm, None)
+    output = torch.empty_like(x)
+    arguments = _Input(x, norm, output).arguments()
+    names = ("x", "norm_weight", "norm_bias", "K", "x_m", "eps", "NORM")
+    norm_triton.norm_rows[(len(x),)](
+        output=output,
+        BK=triton.next_power_of_2(x.shape[1]),
+        **{name: arguments[name] for name in names},
+        **dependent_launch(x),
+    )
+    return _Input(output, None, None)
 
 
 def _self_attention(
@@ -107,6 +133,7 @@ def _self_attention(
     cos, sin = (state.tables[name] if rotary else rows.x for name in ("cos", "sin"))
     x, width = sublayer.x, (H + 2 * attention.kv_heads) * D
     tiles = linear_tiles(R, width, x.shape[1], dtype=x.dtype, half_head=D // 2)
+    tiles = fit_stages(tiles, 2, shared_memory(x.device))
     grid = (width // 2 // tiles["BN"], triton.cdiv(R, tiles["BM"]))
     decoding_linear_triton.project_heads[grid](
         query=attention.query.weight,
@@ -181,6 +208,7 @@ def _linear(
     x, N = inputs.x, len(weight)
     output = x.new_empty(len(x), N)
     tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
+    tiles = fit_stages(tiles, 1 if gate is None else 2, shared_memory(x.device))
     grid = (triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))
     decoding_linear_triton.linear[grid](
         weight=weight,

@@ -45,7 +45,7 @@ def _statistics(x, rows, M, K, x_m, eps, NORM: tl.constexpr, BM: tl.constexpr, B
 
 
 @triton.jit
-def _normalise(a, mean, rstd, weight, bias, NORM: tl.constexpr, DTYPE: tl.constexpr):
+def normalise(a, mean, rstd, weight, bias, NORM: tl.constexpr, DTYPE: tl.constexpr):
     scaled = (a.to(tl.float32) - mean[:, None]) * rstd[:, None]
     if NORM == LAYER:
         return (scaled * weight[None, :] + bias[None, :]).to(DTYPE)
@@ -53,7 +53,7 @@ def _normalise(a, mean, rstd, weight, bias, NORM: tl.constexpr, DTYPE: tl.conste
 
 
 @triton.jit
-def _load_norm(norm_weight, norm_bias, k, K, NORM: tl.constexpr):
+def load_norm(norm_weight, norm_bias, k, K, NORM: tl.constexpr):
     """Load the weight and the bias of the norm, [BK]."""
     weight = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
     if NORM == LAYER:
@@ -118,7 +118,7 @@ def load_weights(
         scale = tl.zeros([BK], tl.float32)
         shift = scale
         if NORM != 0:
-            scale, shift = _load_norm(norm_weight, norm_bias, k, K, NORM)
+            scale, shift = load_norm(norm_weight, norm_bias, k, K, NORM)
     else:
         w = tl.zeros([1], tl.float32)
         w2, scale, shift = w, w, w
@@ -173,7 +173,7 @@ def products(
                 mean = tl.sum(a.to(tl.float32), 1) / K
             centred = tl.where((k < K)[None, :], a.to(tl.float32) - mean[:, None], 0.0)
             rstd = tl.rsqrt(tl.sum(centred * centred, 1) / K + eps)
-            a = _normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
+            a = normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
             if WRITE_NORMED:
                 _store_normed(normed, a, rows, k, M, K)
         acc = _add_products(acc, a, w, PRECISION, BM)
@@ -190,8 +190,8 @@ def products(
                 w2 = tl.load(second_rows[:, None] + k[None, :], mask=within, other=0.0)
             a = _load_rows(x, rows, k, M, K, x_m)
             if NORM != 0:
-                scale, shift = _load_norm(norm_weight, norm_bias, k, K, NORM)
-                a = _normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
+                scale, shift = load_norm(norm_weight, norm_bias, k, K, NORM)
+                a = normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
                 if WRITE_NORMED:
                     _store_normed(normed, a, rows, k, M, K)
             acc = _add_products(acc, a, w, PRECISION, BM)

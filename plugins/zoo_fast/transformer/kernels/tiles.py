@@ -9,6 +9,22 @@ import triton
 
 SPLIT = 256
 """Keys of one program of attention, if there are few programs."""
+_WIDE_KEYS = ("BM", "BN", "BK", "STAGES")
+_WIDE = {
+    ("heads", 16): (16, 32, 256, 4),
+    ("heads", 32): (16, 32, 256, 4),
+    ("heads", 64): (64, 16, 128, 6),
+    ("paired", 16): (16, 64, 256, 3),
+    ("paired", 32): (32, 64, 256, 3),
+    ("paired", 64): (64, 32, 128, 3),
+    ("output", 16): (16, 64, 128, 4),
+    ("output", 32): (32, 64, 128, 4),
+    ("output", 64): (64, 64, 128, 3),
+    ("plain", 16): (16, 32, 256, 6),
+    ("plain", 32): (32, 16, 256, 6),
+    ("plain", 64): (64, 16, 256, 4),
+}
+"""Tiles of wide layers by form and rows; reading the weights takes the time."""
 PROGRAMS = 264
 """Programs that fill the device."""
 
@@ -42,20 +58,47 @@ def linear_tiles(
         tiles = {"BM": 16, "BN": 64, "BK": width, "STAGES": 1, "num_warps": 8}
     elif K <= 512:
         tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
-    elif M >= 64:
-        tiles = {"BM": 64, "BN": 16, "BK": 128, "STAGES": 4, "num_warps": 4}
     else:
-        tiles = {"BM": 16, "BN": 32, "BK": 128, "STAGES": 3, "num_warps": 4}
+        plain = "output" if N >= 16384 else "plain"
+        form = "heads" if half_head is not None else "paired" if paired else plain
+        rows = 16 if M <= 16 else 32 if M <= 32 else 64
+        tiles = dict(zip(_WIDE_KEYS, _WIDE[form, rows], strict=True)) | {"num_warps": 4}
     if half_head is not None:
         while half_head % tiles["BN"]:
             tiles["BN"] //= 2
     if tiles["BK"] >= K:  # the weights are loaded at once
         return tiles | {"NORM_BK": 0, "LINES": 0}
-    lines = K * dtype.itemsize // 128
-    return tiles | {
-        "NORM_BK": min(width, 8192 // tiles["BM"]),
-        "LINES": triton.next_power_of_2(lines + 1) // 2,
-    }
+    return tiles | {"NORM_BK": min(width, 8192 // tiles["BM"]), "LINES": _lines(M, K, dtype)}
+
+
+def norm_first(M: int, K: int, dtype: torch.dtype) -> bool:
+    """Whether a kernel of its own computes the norm before a linear layer.
+
+    Programs that all normalise the rows take longer than one kernel more, unless the rows are short
+    or only one.
+    """
+    return M > 1 and K > 512 and dtype != torch.float32
+
+
+def fit_stages(tiles: dict[str, int], matrices: int, shared_memory: int) -> dict[str, int]:
+    """Return the tiles with as many stages as the shared memory of a program holds.
+
+    Args:
+        matrices: number of matrices of weights that a program reads.
+        shared_memory: bytes.
+    """
+    stage = (tiles["BM"] + matrices * tiles["BN"]) * tiles["BK"] * 2
+    return tiles | {"STAGES": max(1, min(tiles["STAGES"], shared_memory // stage))}
+
+
+def _lines(M: int, K: int, dtype: torch.dtype) -> int:
+    """Return how many lines of 128 bytes of a row of weights are loaded into the L2 cache first.
+
+    With several rows, the stages of the loop load earlier than that.
+    """
+    if norm_first(M, K, dtype):
+        return 0
+    return triton.next_power_of_2(K * dtype.itemsize // 128 + 1) // 2
 
 
 def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool) -> dict[str, Any]:

@@ -93,7 +93,8 @@ def test_conditions(monkeypatch):
     assert reason() is None
     assert reason(Mask(causal=True)) is None
     assert reason(Mask(causal=True, offset=3)) == "the causal mask has an offset"
-    assert reason(Mask(bias=torch.zeros(2, 5, 7))) == "the mask has a bias or pairs"
+    for mask in (Mask(bias=torch.zeros(2, 5, 7)), Mask(window=2)):
+        assert reason(mask) == "the mask has a bias, pairs or a window"
     assert reason(T=129).startswith("a sequence is longer than 128")
     assert reason(S=0) == "queries or keys are empty"
     assert why_not_short(*make(), Mask()) == "the dtype is torch.float32"

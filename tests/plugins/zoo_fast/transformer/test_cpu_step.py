@@ -23,6 +23,10 @@ PARTS = {
         "norm": {"place": "output"},
         "attention": {**ATTENTION, "kv_heads": 1, "norm": {"over": "all"}},
     },
+    "windows, and layers without positions": {
+        "position": "rotary",
+        "pattern": [{"window": 2}, {"no_position": True}],
+    },
     "norms on both sides, of each head": {
         "norm": {"place": "both", "kind": "rms"},
         "attention": {**ATTENTION, "norm": {"kind": "layer"}},
@@ -90,6 +94,19 @@ def test_logits_equal_the_reference_step(parts, lean_steps):
     found = decode(model.decoder, memory, PackedWeights())
 
     torch.testing.assert_close(found, expected)
+    assert len(lean_steps) == 5
+
+
+@pytest.mark.parametrize("sublayers", ["parallel", "parallel-shared"])
+def test_parallel_sublayers_equal_the_reference_step(sublayers, lean_steps):
+    decoder = {"type": "transformer", "layers": 2, "attention": ATTENTION, "sublayers": sublayers}
+    decoder |= {"feed_forward": {"hidden": 6}, "norm": {"place": "pre"}}
+    model = {"type": "language-model", "embedding": {"type": "token", "vocab": 9, "dim": 64}}
+    spec = {"zoo": 1, "name": "test", "model": {**model, "decoder": decoder}}
+    built, memory = zoo.accelerate(zoo.compose(spec).eval()).decoder, Memory.empty(3)
+    expected = decode(built, memory, None)
+
+    torch.testing.assert_close(decode(built, memory, PackedWeights()), expected)
     assert len(lean_steps) == 5
 
 

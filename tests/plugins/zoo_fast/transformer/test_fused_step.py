@@ -99,6 +99,28 @@ def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
     torch.testing.assert_close(torch.cat(found, dim=1), expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("case", ["post-norm", "llama"])
+@torch.no_grad()
+def test_a_norm_in_a_kernel_of_its_own_gives_the_same_logits(case, monkeypatch):
+    from zoo_fast.transformer.kernels import decode_step
+
+    monkeypatch.setattr(decode_step, "norm_first", lambda M, K, dtype: True)
+    test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
+
+
+@pytest.mark.parametrize("rows", [2, 16, 17, 33, 128])
+@pytest.mark.parametrize("width", [768, 2048, 8192])
+def test_stages_fit_the_shared_memory(rows, width):
+    from zoo_fast.transformer.kernels.tiles import fit_stages, linear_tiles
+
+    tiles = linear_tiles(rows, 2048, width, dtype=torch.bfloat16, paired=True)
+    for available in (99_000, 160_000, 226_000):
+        fitted = fit_stages(tiles, 2, available)
+        stage = 2 * (fitted["BM"] + 2 * fitted["BN"]) * fitted["BK"]
+        assert fitted["STAGES"] * stage <= available or fitted["STAGES"] == 1
+        assert stage <= available
+
+
 @pytest.mark.parametrize("case", ALL)
 @torch.no_grad()
 def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
@@ -155,6 +177,12 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.position.dim = 32
         decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
         assert reason() == "queries and keys have a norm"
+        decoder.blocks[0].no_position = True
+        assert reason() == "the layers differ in their positions"
+        decoder.blocks[0].window = 2
+        assert reason() == "a layer has a window"
+        decoder.blocks[0].sublayers = "parallel"
+        assert reason() == "the sublayers are 'parallel', not 'sequential'"
         decoder.blocks[0].place = "output"
         assert reason() == "the place of the norms is 'output', not 'pre' or 'post'"
         monkeypatch.setenv("ZOO_TRITON", "off")

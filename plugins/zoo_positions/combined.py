@@ -1,0 +1,77 @@
+"""Several positions together."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from zoo import ZooError
+from zoo.plugin import Blueprint, FromParent, Position
+
+
+class Combined(Position):
+    r"""Several position encodings together, each applied in turn.
+
+    .. math:: x' = (f_n \circ \dots \circ f_1)(x), \qquad e'_{ts} = e_{ts} + \sum_i b^{(i)}_{ts}
+
+    Paper: Song et al. 2020, section 2.4, whose model has absolute positions and a relative bias.
+
+    Args:
+        dim: width of the states.
+        heads: number of heads.
+        head_dim: width of a head.
+        causal: whether queries attend to previous keys only.
+        parts: the position encodings.
+
+    Shapes:
+        [B, T, dim] -> [B, T, dim]; bias [H, T, S].
+    """
+
+    name: ClassVar[str] = "combined"
+    paper: ClassVar[str] = (
+        "Song et al. 2020, MPNet: Masked and Permuted Pre-training for Language Understanding, "
+        "arXiv:2004.09297"
+    )
+    test_params: ClassVar[Mapping[str, Any]] = {"parts": [{"type": "learned", "length": 8}, "t5"]}
+
+    def __init__(
+        self,
+        *,
+        dim: FromParent[int],
+        heads: FromParent[int],
+        head_dim: FromParent[int],
+        causal: FromParent[bool],
+        parts: Sequence[Blueprint[Position]],
+    ) -> None:
+        super().__init__()
+        if not parts:
+            raise ZooError("parts is empty; list at least one position encoding")
+        built: list[Position] = [
+            part.build(dim=dim, heads=heads, head_dim=head_dim, causal=causal) for part in parts
+        ]
+        self.parts = nn.ModuleList(built)
+        self.is_rotary = any(part.is_rotary for part in built)
+        limits = [part.max_positions for part in built if part.max_positions is not None]
+        self.max_positions = min(limits, default=None)
+
+    @property
+    def has_bias(self) -> bool:
+        return any(part.has_bias for part in self.parts)
+
+    def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
+        for part in self.parts:
+            states = part("add", states, offset=offset)
+        return states
+
+    def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
+        for part in self.parts:
+            states = part("rotate", states, offset=offset)
+        return states
+
+    def bias(
+        self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device
+    ) -> Tensor | None:
+        biases = [part.bias(T, S, offset=offset, device=device) for part in self.parts]
+        found = [bias for bias in biases if bias is not None]
+        return torch.stack(found).sum(dim=0) if found else None

@@ -1,0 +1,76 @@
+"""Kinds of layers of a Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from zoo import ZooError
+from zoo.plugin import Attention, Blueprint, Position
+
+
+class LayerKind:
+    """What differs between the layers of a stack: window and position of self-attention.
+
+    Args:
+        window: a position attends only to positions at distances below it (Beltagy et al. 2020,
+            section 3.1); to all if not set.
+        position: rotary position of these layers, instead of that of the stack.
+        no_position: whether these layers use no position (Kazemnejad et al. 2023).
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Annotated[int, Field(ge=1)] | None = None,
+        position: Blueprint[Position] | None = None,
+        no_position: bool = False,
+    ) -> None:
+        if no_position and position is not None:
+            raise ZooError("position and no_position are both set")
+        self.window, self.position, self.no_position = window, position, no_position
+        self._built: Position | None = None
+
+    @property
+    def has_own_position(self) -> bool:
+        """Whether the position of the stack is not used."""
+        return self.no_position or self.position is not None
+
+    def build_position(self, attention: Attention) -> Position | None:
+        """Return the position of the layers of this kind, which share it."""
+        if self.position is not None and self._built is None:
+            self._built = self.position.build(
+                dim=attention.query_dim, heads=attention.heads, head_dim=attention.head_dim
+            )
+            require_rotary(self._built)
+            attention.forbid_rotary(self._built)
+        return self._built
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackOptions:
+    """Further parameters of a stack of layers; the encoder and the decoder document them."""
+
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    pattern: Sequence[Blueprint[LayerKind]] = ()
+    sublayers: Literal["sequential", "parallel", "parallel-shared"] = "sequential"
+
+    def layer_kinds(self, layers: int) -> list[LayerKind]:
+        """Return the kind of each layer: the pattern, repeated."""
+        kinds = [kind.build() for kind in self.pattern] or [LayerKind()]
+        return [kinds[index % len(kinds)] for index in range(layers)]
+
+
+DEFAULT_OPTIONS = StackOptions()
+
+
+def require_rotary(position: Position | None) -> None:
+    """Raise ZooError if layers cannot differ in this position."""
+    if position is not None and not position.is_rotary:
+        raise ZooError(
+            f"layers with positions of their own, or without, require rotary positions, not "
+            f"'{position.name}'"
+        )

@@ -1,0 +1,94 @@
+"""Adapters are attached by hooks: the names of the model stay, and its parameters are frozen."""
+
+import pytest
+import torch
+from torch import nn
+
+import zoo
+from zoo.adapters import attach, detach, find_adapters, reset_adapters
+from zoo_adapters.lora import Lora
+
+LORA = {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]}
+
+
+def _adapted():
+    return zoo.compose({"extends": "bert-tiny", "name": "adapted", "adapters": {"a": LORA}})
+
+
+def test_the_names_of_the_model_stay_and_its_parameters_are_frozen():
+    plain, adapted = zoo.compose("bert-tiny"), _adapted()
+    own = {name for name, _ in adapted.named_parameters() if name.startswith("adapters.")}
+    assert {name for name, _ in plain.named_parameters()} | own == set(
+        dict(adapted.named_parameters())
+    )
+    assert {name for name, p in adapted.named_parameters() if p.requires_grad} == own
+    assert "adapters.a.layers.encoder.blocks.0.attention.query.A" in own
+    for name, tensor in plain.state_dict().items():
+        assert torch.equal(adapted.state_dict()[name], tensor), name
+
+
+def test_a_pattern_without_a_match_is_an_error_with_its_place(tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        "extends: bert-tiny\nname: mine\nadapters:\n"
+        "  style:\n    type: lora\n    targets:\n      - '*.query'\n      - '*.qeury'\n"
+    )
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check(spec)
+    (problem,) = caught.value.problems
+    assert (problem.place.line, problem.path) == (8, "adapters.style.targets[1]")
+    assert "'*.qeury' matches no module that 'lora' can adapt" in problem.message
+
+
+def test_all_problems_of_adapters_are_reported_together():
+    adapters = {name: {"type": "lora", "targets": [f"nothing.{name}"]} for name in ("a", "b")}
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check({"extends": "bert-tiny", "name": "mine", "adapters": adapters})
+    assert [p.path for p in caught.value.problems] == [
+        "adapters.a.targets[0]",
+        "adapters.b.targets[0]",
+    ]
+
+
+def test_the_report_has_the_adapters():
+    report = zoo.check({"extends": "bert-tiny", "name": "mine", "adapters": {"a": LORA}})
+    (part,) = [part for part in report.tree.walk() if part.kind == "adapter"]
+    assert (part.path, part.type, part.plugin) == ("adapters.a", "lora", "adapters")
+    assert part.parameters == sum(p.numel() for p in find_adapters(_adapted())["a"].parameters())
+
+
+def test_a_spec_without_adapters_resolves_as_before():
+    assert "adapters" not in zoo.load_spec("bert-tiny").resolve()
+
+
+@pytest.mark.parametrize("name", ["a", "no name"])
+def test_names_are_identifiers_and_different(name):
+    with pytest.raises(zoo.ZooError, match=f"the name '{name}' of an adapter"):
+        attach(_adapted(), name, Lora(targets=["*.query"]))
+
+
+def test_subclasses_that_use_their_weight_in_another_way_are_not_adapted():
+    class Halved(nn.Linear):
+        def forward(self, input):
+            return nn.functional.linear(input, self.weight / 2)
+
+    model = nn.Module()
+    model.layer = Halved(3, 2)
+    with pytest.raises(zoo.ZooError, match="no module that 'lora' can adapt"):
+        attach(model, "a", Lora(targets=["layer"]))
+
+
+def test_initial_values_depend_on_the_seed_and_not_on_the_model():
+    model = _adapted()
+    first = {n: t.clone() for n, t in model.adapters.state_dict().items()}
+    reset_adapters(model, 0)
+    assert all(torch.equal(t, first[n]) for n, t in model.adapters.state_dict().items())
+    reset_adapters(model, 1)
+    assert not all(torch.equal(t, first[n]) for n, t in model.adapters.state_dict().items())
+
+
+def test_detached_adapters_leave_no_hooks():
+    model = _adapted()
+    detach(model)
+    assert not find_adapters(model)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

@@ -1,0 +1,197 @@
+"""Adapters of peft: imported and exported with equal outputs, and trained with equal losses."""
+
+import json
+
+import peft
+import pytest
+import torch
+import torch.nn.functional as F
+import transformers
+
+import zoo
+from zoo.hub.adapter_folder import export_adapter, import_adapter
+
+BERT = transformers.BertConfig(
+    vocab_size=31,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=18,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    initializer_range=0.3,
+)
+GPT2 = transformers.GPT2Config(
+    vocab_size=31, n_positions=24, n_embd=8, n_layer=2, n_head=2, bos_token_id=2, eos_token_id=2
+)
+LLAMA = transformers.LlamaConfig(
+    vocab_size=31,
+    hidden_size=16,
+    intermediate_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=32,
+    tie_word_embeddings=False,
+    initializer_range=0.3,
+)
+MODELS = {
+    "bert": (transformers.BertForMaskedLM, BERT),
+    "gpt2": (transformers.GPT2LMHeadModel, GPT2),
+    "llama": (transformers.LlamaForCausalLM, LLAMA),
+}
+TOKENS = torch.randint(3, 31, (2, 6), generator=torch.Generator().manual_seed(0))
+
+
+def _lora(*modules, **options):
+    return peft.LoraConfig(r=2, lora_alpha=4, target_modules=list(modules), **options)
+
+
+CONFIGS = {
+    "lora": ("bert", _lora("query", "value")),
+    "rank-stabilised": ("bert", _lora("query", "dense", use_rslora=True)),
+    "dora": ("bert", _lora("query", "dense", use_dora=True)),
+    "table": ("bert", _lora("word_embeddings")),
+    "whole-modules": ("bert", _lora("query", modules_to_save=["transform.dense"])),
+    "ia3": (
+        "bert",
+        peft.IA3Config(
+            target_modules=["key", "value", "output.dense"], feedforward_modules=["output.dense"]
+        ),
+    ),
+    "joined": ("gpt2", _lora("c_attn", "c_proj", "wte", fan_in_fan_out=True)),
+    "joined-dora": ("gpt2", _lora("c_attn", fan_in_fan_out=True, use_dora=True)),
+    "joined-ia3": (
+        "gpt2",
+        peft.IA3Config(
+            target_modules=["c_attn", "mlp.c_proj"],
+            feedforward_modules=["mlp.c_proj"],
+            fan_in_fan_out=True,
+        ),
+    ),
+    "rotary": ("llama", _lora("q_proj", "k_proj", "v_proj", "o_proj", "up_proj")),
+}
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory):
+    """A folder with a model of each library: NAME in transformers, NAME.safetensors in the zoo."""
+    folder = tmp_path_factory.mktemp("bases")
+    for name, (cls, config) in MODELS.items():
+        torch.manual_seed(0)
+        cls(config).save_pretrained(folder / name)
+        zoo.import_model(folder / name, folder / f"{name}.safetensors")
+    return folder
+
+
+def _original(bases, name):
+    return MODELS[name][0].from_pretrained(bases / name).eval()
+
+
+def _logits(model, name):
+    if name == "bert":
+        return model({"source": TOKENS, "target": TOKENS}).logits
+    return model({"target": torch.cat([TOKENS, TOKENS[:, :1]], dim=1)}).logits
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_imported_and_exported_adapters_have_the_outputs_of_peft(case, bases, tmp_path):
+    name, config = CONFIGS[case]
+    torch.manual_seed(1)
+    theirs = peft.get_peft_model(_original(bases, name), config).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            if parameter.requires_grad:
+                parameter += 0.3 * torch.randn(parameter.shape)
+    expected = theirs(input_ids=TOKENS).logits.detach()
+    theirs.save_pretrained(tmp_path / "peft")
+    base, file = bases / f"{name}.safetensors", tmp_path / "adapter.safetensors"
+    import_adapter(tmp_path / "peft", file, base=base)
+    ours = zoo.load(file)
+    torch.testing.assert_close(_logits(ours, name), expected, rtol=0, atol=1e-5)
+    plain = _original(bases, name)(input_ids=TOKENS).logits
+    assert (plain - expected).abs().max() > 1e-3
+
+    export_adapter(file, tmp_path / "exported")
+    back = peft.PeftModel.from_pretrained(_original(bases, name), tmp_path / "exported").eval()
+    torch.testing.assert_close(back(input_ids=TOKENS).logits, expected, rtol=0, atol=1e-5)
+
+
+def _batches(count):
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(count):
+        tokens = torch.randint(3, 31, (4, 6), generator=generator)
+        yield tokens, (tokens * 7) % 28 + 3
+
+
+@pytest.mark.parametrize("kind", ["lora", "dora"])
+def test_fifty_steps_have_the_losses_of_peft(kind, bases, tmp_path):
+    base = bases / "bert.safetensors"
+    ours = zoo.load(base)
+    zoo.adapt(ours, {"type": kind, "rank": 2, "alpha": 4, "targets": ["*.{query,value,up}"]})
+    zoo.save_adapter(ours, tmp_path / "start.safetensors")
+    export_adapter(tmp_path / "start.safetensors", tmp_path / "start")
+    theirs = peft.PeftModel.from_pretrained(
+        _original(bases, "bert"), tmp_path / "start", is_trainable=True
+    )
+    losses = []
+    for model, run in (
+        (ours, lambda tokens: ours({"source": tokens, "target": tokens}).logits),
+        (theirs, lambda tokens: theirs(input_ids=tokens).logits),
+    ):
+        trained = [p for p in model.train().parameters() if p.requires_grad]
+        optimiser = torch.optim.AdamW(trained, lr=0.02)
+        values = []
+        for tokens, targets in _batches(50):
+            loss = F.cross_entropy(run(tokens).flatten(0, 1), targets.flatten())
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            values.append(loss.item())
+        losses.append(values)
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+    assert losses[0][-1] < losses[0][0] - 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lora_bias": True}, "lora_bias is True, which is not supported"),
+        ({"rank_pattern": {"query": 4}}, "rank_pattern"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'"),
+        ({"new_option": 3}, "key 'new_option' is not supported"),
+        ({"peft_type": "VERA"}, "peft_type 'VERA' is not supported"),
+    ],
+)
+def test_unsupported_options_are_rejected_by_name(change, message, bases, tmp_path):
+    peft.get_peft_model(_original(bases, "bert"), _lora("query")).save_pretrained(tmp_path)
+    file = tmp_path / "adapter_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(zoo.ZooError, match=message):
+        import_adapter(tmp_path, tmp_path / "a.safetensors", base=bases / "bert.safetensors")
+
+
+def test_adapters_of_a_joined_weight_are_exported_only_if_they_share_a_factor(bases, tmp_path):
+    model = zoo.load(bases / "gpt2.safetensors")
+    zoo.adapt(model, {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]})
+    with torch.no_grad():
+        for parameter in model.adapters.parameters():
+            parameter += 0.1
+    zoo.save_adapter(model, tmp_path / "a.safetensors")
+    with pytest.raises(zoo.ZooError, match="are one tensor in the other library"):
+        export_adapter(tmp_path / "a.safetensors", tmp_path / "out")
+
+
+def test_adapters_without_a_counterpart_are_not_exported(bases, tmp_path):
+    model = zoo.load(bases / "bert.safetensors")
+    zoo.adapt(model, {"type": "prefix", "targets": ["*.attention"]})
+    zoo.save_adapter(model, tmp_path / "a.safetensors")
+    with pytest.raises(zoo.ZooError, match="adapter 'prefix' has no counterpart in peft"):
+        export_adapter(tmp_path / "a.safetensors", tmp_path / "out")
+
+
+def test_an_adapter_of_another_model_is_rejected(bases, tmp_path):
+    peft.get_peft_model(_original(bases, "bert"), _lora("query")).save_pretrained(tmp_path)
+    with pytest.raises(zoo.ZooError, match="the base has no module of"):
+        import_adapter(tmp_path, tmp_path / "a.safetensors", base=bases / "gpt2.safetensors")

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from zoo import DataError, ZooError
+from zoo_datasets.csv import Csv
+from zoo_datasets.json_lines import JsonLines
+
+NUMBER = {"source": {"columns": ["a", "b"]}, "target": {"column": "score", "content": "number"}}
+
+
+def test_pairs_of_texts_and_numbers(tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tb\tscore\none\ttwo\t3.5\nx\ty\t-1e2\n")
+    (tmp_path / "a.jsonl").write_text('{"a": "one", "b": "two", "score": 3.5}\n')
+    for dataset in (
+        Csv(file=str(tmp_path / "a.tsv"), fields=NUMBER),
+        JsonLines(file=str(tmp_path / "a.jsonl"), fields=NUMBER),
+    ):
+        assert {name: field.content for name, field in dataset.fields().items()} == {
+            "source": "texts",
+            "target": "array",
+        }
+        assert dataset.open()[0] == {"source": ["one", "two"], "target": 3.5}
+        assert dataset.open()[0]["target"].dtype == np.float32
+
+
+def test_several_numbers(tmp_path):
+    fields = {"target": {"column": "x", "content": "numbers"}}
+    (tmp_path / "a.csv").write_text("x\n1 2.5\n")
+    (tmp_path / "a.jsonl").write_text('{"x": [1, 2.5]}\n')
+    for dataset in (
+        Csv(file=str(tmp_path / "a.csv"), fields=fields),
+        JsonLines(file=str(tmp_path / "a.jsonl"), fields=fields),
+    ):
+        np.testing.assert_array_equal(dataset.open()[0]["target"], np.float32([1, 2.5]))
+
+
+@pytest.mark.parametrize("cell", ["many", "nan", "inf", ""])
+def test_what_is_not_a_number_is_named_with_its_line(tmp_path, cell):
+    (tmp_path / "a.tsv").write_text(f"a\tb\tscore\none\ttwo\t3\nx\ty\t{cell}\n")
+    examples = Csv(file=str(tmp_path / "a.tsv"), fields=NUMBER).open()
+    with pytest.raises(DataError, match=r"a\.tsv:3.*column 'score' contains.*a finite number"):
+        examples[1]
+
+
+def test_missing_columns_of_a_pair_are_named(tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tc\tscore\none\ttwo\t3\n")
+    with pytest.raises(DataError, match=r"a\.tsv:1.*no column 'b'"):
+        Csv(file=str(tmp_path / "a.tsv"), fields=NUMBER).open()
+    for fields in ({}, {"column": "a", "columns": ["a"]}):
+        with pytest.raises(ZooError, match="field 'x' needs either 'column' or 'columns'"):
+            Csv(file="a.csv", fields={"x": fields})
+    with pytest.raises(ZooError, match="field 'x' has several columns, so its content is texts"):
+        JsonLines(file="a", fields={"x": {"columns": ["a", "b"], "content": "label"}})

@@ -1,0 +1,57 @@
+"""Entities in sequences of tags, such as B-PER I-PER O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from zoo.errors import ZooError
+
+OUTSIDE = "O"
+PREFIXES = "BIES"
+
+
+class Entity(NamedTuple):
+    """An entity: its type, its first position, and the position after its last."""
+
+    label: str
+    start: int
+    end: int
+
+
+def are_entity_tags(tags: Iterable[str]) -> bool:
+    """Return whether all tags are O or a type with a prefix, and one of them begins an entity."""
+    found = set(tags)
+    return all(tag == OUTSIDE or _split(tag)[1] for tag in found) and found != {OUTSIDE}
+
+
+def find_entities(tags: Sequence[str]) -> list[Entity]:
+    """Return the entities in the tags of a text, as conlleval and seqeval find them.
+
+    An entity begins with B, S, or any tag after O or of another type; it ends before O, B, S or
+    another type, and after E or S.
+
+    Raises:
+        ZooError: if a tag is neither O nor a type with the prefix B-, I-, E- or S-.
+    """
+    entities: list[Entity] = []
+    start, label = 0, ""
+    for position, tag in enumerate([*tags, OUTSIDE]):
+        prefix, kind = (OUTSIDE, "") if tag == OUTSIDE else _split(tag)
+        if tag != OUTSIDE and not kind:
+            raise ZooError(f"'{tag}' is not the tag of an entity; expected O, or B-PER and I-PER")
+        if label and (prefix in "OBS" or kind != label):
+            entities.append(Entity(label, start, position))
+            label = ""
+        if kind and not label:
+            start, label = position, kind
+        if label and prefix in "ES":
+            entities.append(Entity(label, start, position + 1))
+            label = ""
+    return entities
+
+
+def _split(tag: str) -> tuple[str, str]:
+    """Return the prefix and the type of a tag; an empty type if it has no prefix."""
+    prefix, hyphen, kind = tag.partition("-")
+    return (prefix, kind) if hyphen and prefix in tuple(PREFIXES) else (prefix, "")

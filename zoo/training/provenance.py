@@ -1,0 +1,42 @@
+"""The provenance of the models that a run saves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from zoo.exchange.base_model import repository
+from zoo.training.setup import Setup
+from zoo.training.state import RunState
+
+
+def make_provenance(setup: Setup, state: RunState) -> Callable[[], Mapping[str, Any]]:
+    """Return a function that returns the provenance of a model that is saved now."""
+    section = setup.request.spec.resolve()["train"]
+    started = time.monotonic() - state.seconds
+    base = describe_base(setup.request.started.record)
+    return lambda: {
+        **base,
+        "train": {
+            "section": section,
+            "step": state.step,
+            "epoch": completed_epochs(setup, state),
+            "results": state.values,
+            "seconds": round(time.monotonic() - started, 1),
+            "hardware": setup.processes.describe(),
+        },
+    }
+
+
+def describe_base(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the base of a training, and its repository on the Hub for the model card."""
+    if record is None:
+        return {}
+    name = repository(record["name"])
+    return {"base": dict(record), **({} if name is None else {"base_model": name})}
+
+
+def completed_epochs(setup: Setup, state: RunState) -> int:
+    """Return the number of completed epochs."""
+    return state.epoch + (state.index >= setup.batches.updates(state.epoch))
