@@ -228,6 +228,10 @@ class Architecture(Importer):
             required.check(config)
 
     @property
+    def config_keys(self) -> set[str]:
+        return {*(field.key for field in self.fields), *self.used_keys}
+
+    @property
     def known_keys(self) -> set[str]:
         """The keys of a config that the importer uses, requires or ignores."""
         checked = {field.key for field in self.fields}

@@ -18,7 +18,7 @@ from zoo.artifact.streaming import write_stream
 from zoo.artifact.weights import load_weights
 from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
-from zoo.errors import ZooError, suggest, truncate
+from zoo.errors import ZooError, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
@@ -207,7 +207,23 @@ def find_importer(config: Mapping[str, Any], registry: ComponentRegistry) -> Imp
         raise ZooError(
             f"importers {names} both support model_type '{model_type}'; set --spec and --map"
         )
-    available = suggest(model_type, [importer.name for importer in registry.importers])
     raise ZooError(
-        f"no importer supports model_type '{model_type}'{available}; or set --spec and --map"
+        f"no importer supports model_type '{model_type}'{_nearest(config, registry)}; describe the "
+        "model with --spec and --map (docs/importing.md), or add an importer "
+        "(docs/new-architecture.md)"
     )
+
+
+def _nearest(config: Mapping[str, Any], registry: ComponentRegistry) -> str:
+    """Return the importer whose config has the most keys in common with another config."""
+    theirs = set(config) - {"model_type", "architectures"}
+    best, name, shared = 0.2, "", set[str]()
+    for importer in registry.importers:
+        with wrap_importer_errors(importer):
+            keys = set(importer.config_keys) - {"model_type", "architectures"}
+        share = len(keys & theirs) / max(1, len(keys | theirs))
+        if share > best:
+            best, name, shared = share, importer.name, keys & theirs
+    if not name:
+        return ""
+    return f"; nearest is '{name}', with {len(shared)} of its {len(theirs)} config keys"

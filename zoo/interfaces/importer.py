@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,12 @@ class Importer(abc.ABC):
     def test_config(self) -> Config | None:
         """The config of a small model, for the laws; may be a class attribute."""
         return None
+
+    @property
+    def config_keys(self) -> Set[str]:
+        """The keys of a config that it reads, to find the importer nearest to a model type that no
+        importer supports; by default those of `test_config`."""
+        return set(self.test_config or ())
 
     @abc.abstractmethod
     def matches(self, config: Config) -> bool:
