@@ -29,10 +29,13 @@ from zoo_huggingface.config_keys import (
     read_small_config,
 )
 from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
+from zoo_huggingface.original_outputs import original_outputs
+from zoo_huggingface.preprocessor_files import read_preprocessor
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
 _ADDED_KEYS = (
+    "preprocessor",
     "untied",
     "sentence",
     "generation",
@@ -87,6 +90,9 @@ class Architecture(Importer):
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
 
+    preprocessor_kind: ClassVar[str] = ""
+    """``image`` or ``audio`` if ``preprocessor_config.json`` describes the model's input."""
+
     @property
     def test_config(self) -> Config | None:
         small = read_small_config(self.name)
@@ -126,10 +132,19 @@ class Architecture(Importer):
             overrides = {key: generation.get(key) for key in ("eos_token_id", *self.start_keys)}
             result |= {key: value for key, value in overrides.items() if value is not None}
             result["generation"] = generation
+        if self.preprocessor_kind:
+            result |= read_preprocessor(folder, self.preprocessor_kind)
         return {**result, **read_padding_id(folder), "untied": untied}
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None
+
+    def original_outputs(
+        self, folder: Path, config: Config, spec: Mapping[str, Any]
+    ) -> Mapping[str, torch.Tensor]:
+        names = config.get("architectures") or [self.model_classes[0]]
+        model_class = next((name for name in names if name in self.model_classes), "")
+        return original_outputs(folder, model_class or self.model_classes[0], spec)
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._validate_config(config)
@@ -142,6 +157,9 @@ class Architecture(Importer):
                 set_path(spec, path, value)
         self.set_padding(spec, config)
         self.update_spec(spec, config)
+        if "preprocessor" in config:
+            sections = spec.setdefault("preprocessing", {})
+            sections["source"] = dict(get_mapping(config, "preprocessor"))
         if "generation" in config:
             spec |= self.generation_sections(spec, get_mapping(config, "generation"))
         for side in ("encoder", "decoder"):

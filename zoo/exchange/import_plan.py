@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -47,9 +50,27 @@ class ImportPlan:
     spec: Spec
     registry: ComponentRegistry
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    original: Callable[[], Mapping[str, Tensor]] | None = None
+    """Computes inputs and outputs with the other library; None without an importer."""
+
+    def check_with_original(
+        self, *, tolerance: float = TOLERANCE
+    ) -> tuple[ImportPlan, CheckResult]:
+        """Compare the model in float32 with the other library's, for random inputs; as `check`."""
+        if self.original is None:
+            raise ZooError("the other library runs only models that an importer supports")
+        arrays = {name: tensor.numpy() for name, tensor in self.original().items()}
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "random-inputs.npz"
+            numpy.savez(file, **arrays)
+            return self.check(file, tolerance=tolerance, dtype=torch.float32)
 
     def check(
-        self, file: str | os.PathLike[str], *, tolerance: float = TOLERANCE
+        self,
+        file: str | os.PathLike[str],
+        *,
+        tolerance: float = TOLERANCE,
+        dtype: torch.dtype | None = None,
     ) -> tuple[ImportPlan, CheckResult]:
         """Compare the model with the original's outputs in a file (`check_outputs`).
 
@@ -61,6 +82,7 @@ class ImportPlan:
             self.spec,
             dict(self.tensors.run(self.read)),
             device=torch.device("cpu"),
+            dtype=dtype,
         )
         result = check_outputs(
             model, file, tolerance=tolerance, their_modules=related_modules(self.tensors)
@@ -124,6 +146,7 @@ def plan_import(
     provenance: dict[str, Any] = {"imported": path.name} if origin is None else dict(origin)
     tokenizers: Mapping[str, Any] = {}
     chat: Mapping[str, Any] | None = None
+    original: Callable[[], Mapping[str, Tensor]] | None = None
     importer: Importer | None = None
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map are required together, or neither for a folder")
@@ -136,6 +159,7 @@ def plan_import(
             tokenizers = importer.tokenizers(path, config)
             chat = importer.chat_template(path, config)
         provenance |= {"importer": importer.name, "config": dict(config)}
+        original = partial(_run_original, importer, path, config, spec)
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
     if tokenizer is not None:
@@ -157,7 +181,7 @@ def plan_import(
     originals = Originals.of(tensor_map, tensors, weights.metas, keep_dtypes=dtype is None)
     if originals.as_json():
         provenance["originals"] = originals.as_json()
-    return ImportPlan(model, tensors, weights.read, checked, registry, provenance)
+    return ImportPlan(model, tensors, weights.read, checked, registry, provenance, original)
 
 
 def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:
@@ -168,6 +192,13 @@ def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:
                 f"'{name}' is {dtype}: fp8 weights are quantized, with scales that a map does not "
                 "apply; import the checkpoint in bfloat16 or float16 instead"
             )
+
+
+def _run_original(
+    importer: Importer, folder: Path, config: Mapping[str, Any], spec: Any
+) -> Mapping[str, Tensor]:
+    with wrap_importer_errors(importer):
+        return importer.original_outputs(folder, config, spec)
 
 
 @contextmanager

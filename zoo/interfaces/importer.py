@@ -8,6 +8,8 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from zoo.errors import ZooError
 from zoo.interfaces.tensors import TensorReader
 
@@ -72,6 +74,15 @@ class Importer(abc.ABC):
         ``tokens``, the special tokens that it refers to by name.
         """
         return None
+
+    def original_outputs(
+        self, folder: Path, config: Config, spec: Mapping[str, Any]
+    ) -> Mapping[str, Tensor]:
+        """Return inputs and outputs of the original in the other library, for random inputs.
+
+        The names are those of ``zoo import --check``: ``batch.KEY`` and ``output.NAME``.
+        """
+        raise ZooError(f"importer '{self.name}' does not run the original; use --check FILE.npz")
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
         """Return the config for the export of a model with this resolved spec.
