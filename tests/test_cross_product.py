@@ -149,7 +149,7 @@ ATTENTIONS = {
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        pytest.param(*row, marks=[pytest.mark.slow] if row[1] == "transformer" else [])
+        pytest.param(*row, marks=[] if row[1] == "attentive-rnn" else [pytest.mark.slow])
         for row in ATTENTIONS
     ],
 )
@@ -170,6 +170,18 @@ def test_every_pair_of_scorer_alignment_and_position_works_in_a_transformer():
         "projected keys with a scorer that ignores keys": 14,
         "rotary positions with a scorer that is not an inner product": 6,
     }
+
+
+@pytest.mark.parametrize(
+    "name", [name for _, name in ATTENTIONS if name not in ("transformer", "attentive-rnn")]
+)
+def test_every_scorer_and_every_alignment_works_in_a_recurrent_decoder(name):
+    """The other part is the default; `attentive-rnn` and the slow tests have all combinations."""
+    rejected = {"samples of sentences that are not used": 1} if name == "hierarchical" else {}
+    pairs = [(scorer, "soft", None) for scorer in SCORERS]
+    pairs += [("scaled-dot", alignment, None) for alignment in ALIGNMENTS if alignment != "soft"]
+    composed = len(pairs) - sum(rejected.values())
+    assert _count_attentions("decoder", name, pairs) == {"composed": composed, **rejected}
 
 
 def _count_attentions(kind, name, combinations):

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         ZooWarning as ZooWarning,
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
-    from zoo.exchange.base_model import model_spec as model_spec
     from zoo.exchange.export_plan import export_model as export_model
+    from zoo.generation.embedding import embed as embed
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
         Prediction as Prediction,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         predict_positions as predict_positions,
     )
     from zoo.hub.adapters import adapt as adapt, save_adapter as save_adapter
+    from zoo.hub.base_model import model_spec as model_spec
     from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
@@ -66,5 +67,6 @@ if TYPE_CHECKING:
     )
     from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
     from zoo.training.run import train as train
+    from zoo.training.start import start_from as start_from
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

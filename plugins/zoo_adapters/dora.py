@@ -52,7 +52,8 @@ class DecomposedLinear(LowRankLinear):
         """Return the quotient [O] of the magnitudes and the norms of the rows."""
         # The norm is a constant in the backward pass (section 4.3 of the paper).
         norm = torch.linalg.norm(module.weight + self.update().detach(), dim=1)
-        return self.magnitude / norm.detach()
+        factor: Tensor = self.magnitude / norm.detach()
+        return factor
 
     def merge(self, module: nn.Module) -> None:
         assert isinstance(module, nn.Linear)

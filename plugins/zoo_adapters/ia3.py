@@ -33,9 +33,9 @@ class ScaledOutput(AdapterLayer):
 
     def merge(self, module: nn.Module) -> None:
         assert isinstance(module, nn.Linear)
-        module.weight *= self.scale[:, None]
+        module.weight.mul_(self.scale[:, None])
         if module.bias is not None:
-            module.bias *= self.scale
+            module.bias.mul_(self.scale)
 
 
 class ScaledInput(AdapterLayer):
@@ -55,7 +55,7 @@ class ScaledInput(AdapterLayer):
 
     def merge(self, module: nn.Module) -> None:
         assert isinstance(module, nn.Linear)
-        module.weight *= self.scale
+        module.weight.mul_(self.scale)
 
 
 class Ia3(Adapter):

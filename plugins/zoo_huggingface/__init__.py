@@ -4,12 +4,18 @@ from collections.abc import Sequence
 
 from zoo.plugin import Importer, hookimpl
 from zoo_huggingface.causal.bloom import Bloom
+from zoo_huggingface.causal.falcon import Falcon
+from zoo_huggingface.causal.gemma import Gemma
+from zoo_huggingface.causal.gemma2 import Gemma2
 from zoo_huggingface.causal.gpt2 import Gpt2
 from zoo_huggingface.causal.gpt_neo import GptNeo
+from zoo_huggingface.causal.gpt_neox import GptNeoX
+from zoo_huggingface.causal.gptj import GptJ
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.mistral import Mistral
 from zoo_huggingface.causal.olmo2 import Olmo2
 from zoo_huggingface.causal.opt import Opt
+from zoo_huggingface.causal.phi import Phi
 from zoo_huggingface.causal.phi3 import Phi3
 from zoo_huggingface.causal.qwen2 import Qwen2
 from zoo_huggingface.causal.qwen3 import Qwen3
@@ -20,6 +26,7 @@ from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
 from zoo_huggingface.encoders.mpnet import MPNet
+from zoo_huggingface.encoders.nomic_bert import NomicBert
 from zoo_huggingface.encoders.roberta import Roberta
 from zoo_huggingface.encoders.xlm_roberta import XLMRoberta
 from zoo_huggingface.seq2seq.bart import Bart
@@ -45,6 +52,7 @@ def zoo_importers() -> Sequence[Importer]:
         DistilBert(),
         Electra(),
         MPNet(),
+        NomicBert(),
         Gpt2(),
         Marian(),
         Bart(),
@@ -64,6 +72,12 @@ def zoo_importers() -> Sequence[Importer]:
         SmolLM3(),
         Starcoder2(),
         GptNeo(),
+        GptNeoX(),
+        GptJ(),
+        Phi(),
+        Falcon(),
+        Gemma(),
+        Gemma2(),
         ViT(),
         Wav2Vec2(),
         Hubert(),

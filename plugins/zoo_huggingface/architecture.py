@@ -31,6 +31,7 @@ from zoo_huggingface.config_keys import (
 from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
 from zoo_huggingface.original_outputs import original_outputs
 from zoo_huggingface.preprocessor_files import read_preprocessor
+from zoo_huggingface.shared_tensors import check_copies, is_same
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
@@ -38,6 +39,8 @@ _ADDED_KEYS = (
     "preprocessor",
     "untied",
     "sentence",
+    "sentence_length",
+    "lowercase",
     "generation",
     "tokenizer_padding",
     "has_tokenizer",
@@ -116,15 +119,13 @@ class Architecture(Importer):
         for name in self.tied_weight_names:
             if name not in weights.metas:
                 continue
-            if not self._same(weights, name, self.embedding_key):
+            if not is_same(weights, name, self.embedding_key):
                 if name != self.tied_weight_names[0]:
                     raise ZooError(
                         f"'{name}' differs from '{self.embedding_key}'; they should be shared"
                     )
                 untied = True
-        for name, original in self.copies.items():
-            if name in weights.metas and not self._same(weights, name, original):
-                raise ZooError(f"'{name}' differs from '{original}'; they should be shared")
+        check_copies(weights, self.copies)
         result = {key: value for key, value in config.items() if key not in _ADDED_KEYS}
         self._check_modules(folder)
         if self.generates:
@@ -282,12 +283,6 @@ class Architecture(Importer):
                 f"modules.json: the folder is a sentence encoder of sentence-transformers, which "
                 f"the importer '{self.name}' does not support; remove the file to import its model"
             )
-
-    @staticmethod
-    def _same(weights: TensorReader, name: str, original: str) -> bool:
-        if original not in weights.metas:
-            raise ZooError(f"the file has '{name}', but not '{original}', which it should equal")
-        return torch.equal(weights.read(name), weights.read(original))
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:
         """Raise ZooError unless importing the config gives the same spec."""

@@ -7,7 +7,7 @@ from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
 _KIND = {"window": None, "position": None, "no_position": False}
-_OUTPUT = {"tied": False, "bias": False, "scale": 1.0}
+_OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
 
@@ -24,11 +24,13 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
             result["project"] = "qkv" if result["heads"] > 1 else "none"
         result["kv_heads"] = result["kv_heads"] or result["heads"]
         result["head_dim"] = result["head_dim"] or dim // result["heads"]
+        if result["scorer"].get("scale", 1.0) is None:
+            result["scorer"]["scale"] = result["head_dim"] ** -0.5
     if "place" in result and result["final"] is None:
         result["final"] = result["place"] != "post"
     if "share_layers" in result:
         result["dim"] = dim
-    if result.get("inner"):
+    if result.get("inner") and "encoder" in result:
         result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)

@@ -1,4 +1,4 @@
-"""The padding token of a tokenizer, from the files of a folder."""
+"""The tokenizer of a folder: its padding token, and lower case."""
 
 from __future__ import annotations
 
@@ -33,6 +33,39 @@ def read_padding_id(folder: Path) -> dict[str, int | None]:
     padding = tokenizer.get("padding")
     pad_id = padding.get("pad_id") if isinstance(padding, Mapping) else None
     return {"tokenizer_padding": pad_id} if type(pad_id) is int else {}
+
+
+def read_tokenizer_content(folder: Path, *, lowercase: bool) -> Mapping[str, Any]:
+    """Return ``tokenizer.json`` with what other files of the folder say about it.
+
+    Args:
+        folder: a folder with the file.
+        lowercase: whether the first normaliser converts texts to lower case.
+    """
+    tokenizer = dict(_read_object(folder / "tokenizer.json"))
+    if lowercase:
+        tokenizer["normalizer"] = _lowercased(tokenizer.get("normalizer"))
+    pad_id = read_padding_id(folder).get("tokenizer_padding")
+    tokens = {number: name for ids in _vocabularies(tokenizer, {}) for name, number in ids.items()}
+    if pad_id in tokens and tokenizer.get("padding") is None:
+        tokenizer["padding"] = {
+            "strategy": "BatchLongest",
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": pad_id,
+            "pad_type_id": 0,
+            "pad_token": tokens[pad_id],
+        }
+    return tokenizer
+
+
+def _lowercased(normalizer: Any) -> dict[str, Any]:
+    """Return a normaliser that converts to lower case first."""
+    is_sequence = isinstance(normalizer, Mapping) and normalizer.get("type") == "Sequence"
+    steps = normalizer["normalizers"] if is_sequence else [normalizer] if normalizer else []
+    if not any(isinstance(step, Mapping) and step.get("type") == "Lowercase" for step in steps):
+        steps = [{"type": "Lowercase"}, *steps]
+    return {"type": "Sequence", "normalizers": steps}
 
 
 def _vocabularies(

@@ -1,11 +1,11 @@
 """Masked language model."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from zoo import Batch, Outputs, ZooError
 from zoo.plugin import (
@@ -22,7 +22,7 @@ from zoo_language.encoder_model import EncoderModel
 class MaskedLM(EncoderModel):
     r"""Masked language model with any encoder and an output tied to the embedding.
 
-    .. math:: p(y_t) = \mathrm{softmax}(E\, \mathrm{LN}(\mathrm{gelu}(W h_t)) + b)
+    .. math:: p(y_t) = \mathrm{softmax}(E\, \mathrm{LN}(f(W h_t)) + b)
 
     Paper: Devlin et al. 2019, section 3.1.
 
@@ -30,6 +30,7 @@ class MaskedLM(EncoderModel):
         source: token embedding, whose table is also the output matrix.
         encoder: encoder of the tokens.
         eps: epsilon of the LayerNorm before the output.
+        activation: f; 'gelu-tanh' is the tanh approximation of GELU.
 
     Shapes:
         batch {source [B, S], target [B, S], optional loss_mask [B, S], True for the tokens to
@@ -45,6 +46,7 @@ class MaskedLM(EncoderModel):
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
         eps: Annotated[float, Field(gt=0)] = 1e-12,
+        activation: Literal["gelu", "gelu-tanh", "relu", "silu"] = "gelu",
     ) -> None:
         super().__init__(source, encoder)
         if self.source.vocab is None:
@@ -54,7 +56,7 @@ class MaskedLM(EncoderModel):
         dim = self.source.dim
         self.transform = nn.Linear(self.encoder.output_dim, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)
-        self.eps = eps
+        self.eps, self.activation = eps, activation
         self.bias = nn.Parameter(torch.empty(self.source.vocab))
         self.reset_parameters()
 
@@ -72,8 +74,16 @@ class MaskedLM(EncoderModel):
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])
-        states = self.norm(F.gelu(self.transform(memory.states)))
+        states = self.norm(self.activate(self.transform(memory.states)))
         logits = self.source.unembed(states) + self.bias
         loss_mask = batch.get("loss_mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(logits, batch["target"], mask)
+
+    def activate(self, x: Tensor) -> Tensor:
+        """Compute f(x)."""
+        if self.activation == "relu":
+            return F.relu(x)
+        if self.activation == "silu":
+            return F.silu(x)
+        return F.gelu(x, approximate="tanh" if self.activation == "gelu-tanh" else "none")

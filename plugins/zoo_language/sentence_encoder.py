@@ -1,15 +1,58 @@
 """Sentence encoder."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from zoo import Batch, Outputs
-from zoo.plugin import BatchSchema, Blueprint, Embedding, Encoder, OutputSchema, TensorSchema
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Encoder,
+    FromParent,
+    Linear,
+    Memory,
+    OutputSchema,
+    TensorSchema,
+)
 from zoo_language.encoder_model import EncoderModel
+
+
+class VectorProjection(nn.Module):
+    r"""Dense layer of a pooled vector.
+
+    .. math:: u' = f(W u + b)
+
+    Args:
+        input_dim: width of the vector.
+        dim: width of the result.
+        activation: f; "none" for the identity.
+        bias: whether the layer has a bias.
+
+    Shapes:
+        [B, input_dim] -> [B, dim].
+    """
+
+    def __init__(
+        self,
+        *,
+        input_dim: FromParent[int],
+        dim: Annotated[int, Field(ge=1)],
+        activation: Literal["tanh", "none"] = "tanh",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.input_dim, self.output_dim, self.activation = input_dim, dim, activation
+        self.map = Linear(input_dim, dim, bias=bias)
+
+    def forward(self, vector: Tensor) -> Tensor:
+        mapped: Tensor = self.map(vector)
+        return torch.tanh(mapped) if self.activation == "tanh" else mapped
 
 
 class SentenceEncoder(EncoderModel):
@@ -29,10 +72,12 @@ class SentenceEncoder(EncoderModel):
     Args:
         source: token embedding of both texts of a pair.
         encoder: encoder of the texts.
-        pooling: mean of the states, the first state, or the maximum of each feature.
+        pooling: mean of the states, the first or the last state of the text, or the maximum of
+            each feature.
         normalise: `embed` returns vectors of length one.
         scale: factor of the cosine similarities (inverse temperature); not used with scores.
         scores: whether each pair has a score, usually from 0 to 1.
+        projections: dense layers after the pooling, in order.
 
     Shapes:
         batch {source [B, S], target [B, T], the second texts, optional negative [B, N]} -> logits
@@ -49,21 +94,27 @@ class SentenceEncoder(EncoderModel):
         *,
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
-        pooling: Literal["mean", "first", "max"] = "mean",
+        pooling: Literal["mean", "first", "last", "max"] = "mean",
         normalise: bool = True,
         scale: Annotated[float, Field(gt=0)] = 20.0,
         scores: bool = False,
+        projections: Sequence[Blueprint[VectorProjection]] = (),
     ) -> None:
         super().__init__(source, encoder)
         self.pooling = pooling
         self.normalise = normalise
         self.scale = scale
         self.scores = scores
+        self.projections = nn.ModuleList()
+        width = self.encoder.output_dim
+        for projection in projections:
+            self.projections.append(projection.build(input_dim=width))
+            width = self.projections[-1].output_dim
 
     def embed(self, batch: Batch) -> Tensor:
         """Return vectors [B, D] for a batch {source [B, S]}."""
         self.check_batch(batch, inference=True)
-        pooled = self._pool(batch["source"])
+        pooled = self._vectors(batch["source"])
         return F.normalize(pooled, dim=-1) if self.normalise else pooled
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
@@ -105,12 +156,21 @@ class SentenceEncoder(EncoderModel):
         return example
 
     def _unit_vectors(self, inputs: Tensor) -> Tensor:
-        return F.normalize(self._pool(inputs), dim=-1)
+        return F.normalize(self._vectors(inputs), dim=-1)
 
-    def _pool(self, inputs: Tensor) -> Tensor:
-        memory = self.encode(inputs)
+    def _vectors(self, inputs: Tensor) -> Tensor:
+        """Return the vectors [B, D] of texts [B, S], before normalisation."""
+        vectors = self._pool(self.encode(inputs))
+        for projection in self.projections:
+            vectors = projection(vectors)
+        return vectors
+
+    def _pool(self, memory: Memory) -> Tensor:
         if self.pooling == "first":
             return memory.states[:, 0]
+        if self.pooling == "last":
+            last = (memory.mask.sum(dim=1) - 1).clamp(min=0)
+            return memory.states[torch.arange(len(last), device=last.device), last]
         valid = memory.mask[..., None]
         if self.pooling == "max":
             return memory.states.masked_fill(~valid, float("-inf")).amax(dim=1)

@@ -65,7 +65,7 @@ class Token(Embedding):
             raise ZooError("output_map requires inner_dim")
         self.vocab = vocab
         self.dim = dim
-        self.padding = padding
+        self.padding, self.train_padding = padding, train_padding
         self.scaled = scaled
         self.std = std
         self.scale = dim**0.5 if scaled else 1.0

@@ -69,7 +69,7 @@ DEFAULT_OPTIONS = StackOptions()
 
 def require_rotary(position: Position | None) -> None:
     """Raise ZooError if layers cannot differ in this position."""
-    if position is not None and not position.is_rotary:
+    if position is not None and (position.has_bias or not position.is_rotary):
         raise ZooError(
             f"layers with positions of their own, or without, require rotary positions, not "
             f"'{position.name}'"

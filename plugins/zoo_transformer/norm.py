@@ -14,7 +14,8 @@ class Norm:
     """Kind and place of the norms; builds the modules.
 
     Args:
-        kind: 'layer' for LayerNorm, 'rms' for RMSNorm (no mean subtraction, no bias).
+        kind: 'layer' for LayerNorm, 'rms' for RMSNorm (no mean subtraction, no bias),
+            'rms-plus-one' for RMSNorm with the weights 1 + w (Gemma).
         place: 'post' after each residual sum (the paper); 'pre' before each sublayer; 'output' on
             each sublayer's output, before the residual sum (OLMo 2); 'both' is 'pre' and 'output'
             with two norms (Gemma 2).
@@ -27,7 +28,7 @@ class Norm:
     def __init__(
         self,
         *,
-        kind: Literal["layer", "rms"] = "layer",
+        kind: Literal["layer", "rms", "rms-plus-one"] = "layer",
         place: Literal["post", "pre", "output", "both"] = "post",
         eps: Annotated[float, Field(gt=0)] = 1e-5,
         embedding: bool = False,
@@ -43,7 +44,7 @@ class Norm:
         """Build a norm of this width."""
         if self.kind == "layer":
             return nn.LayerNorm(width, eps=self.eps)
-        return RMSNorm(width, self.eps)
+        return (RMSNorm if self.kind == "rms" else RMSNormPlusOne)(width, self.eps)
 
     def build_output(self, width: int) -> nn.Module | None:
         """Build the second norm of a sublayer, on its output; None unless the place is 'both'."""
@@ -73,6 +74,36 @@ class RMSNorm(nn.Module):
         inputs = full_precision(x)
         scaled = inputs * torch.rsqrt(inputs.square().mean(dim=-1, keepdim=True) + self.eps)
         return self.weight * scaled.to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, eps={self.eps}"
+
+
+class RMSNormPlusOne(nn.Module):
+    """RMSNorm with the weights 1 + w; it is computed in float32 and rounded once.
+
+    Weights near 1 in half precision lose digits that w has.
+
+    Args:
+        width: width of the last dimension.
+        eps: added to the mean square.
+    """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"weight": "norm"}
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.width, self.eps = width, eps
+        self.weight = nn.Parameter(torch.empty(width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inputs = full_precision(x)
+        scaled = inputs * torch.rsqrt(inputs.square().mean(dim=-1, keepdim=True) + self.eps)
+        return (scaled * (1 + full_precision(self.weight))).to(x.dtype)
 
     def extra_repr(self) -> str:
         return f"{self.width}, eps={self.eps}"

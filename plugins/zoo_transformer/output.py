@@ -20,6 +20,7 @@ class Output(nn.Module):
         tied: whether to use the embedding table (Press and Wolf 2017).
         bias: whether the logits have a bias.
         scale: factor applied to the states.
+        cap: largest absolute logit c, by c tanh(x / c) (Gemma 2); none if not set.
 
     Shapes:
         [B, T, D] -> [B, T, V].
@@ -32,13 +33,14 @@ class Output(nn.Module):
         tied: bool = False,
         bias: bool = False,
         scale: Annotated[float, Field(gt=0)] = 1.0,
+        cap: Annotated[float, Field(gt=0)] | None = None,
     ) -> None:
         super().__init__()
         if embedding.vocab is None:
             raise ZooError(
                 f"embedding '{embedding.name}' is not a token embedding and has no vocabulary"
             )
-        self.tied, self.scale = tied, scale
+        self.tied, self.scale, self.cap = tied, scale, cap
         self.embedding = embedding if tied else None
         self.map = None if tied else Linear(embedding.dim, embedding.vocab, bias=False)
         self.bias = nn.Parameter(torch.empty(embedding.vocab)) if bias else None
@@ -56,7 +58,8 @@ class Output(nn.Module):
         else:
             assert self.map is not None
             logits = self.map(states)
-        return logits if self.bias is None else logits + self.bias
+        logits = logits if self.bias is None else logits + self.bias
+        return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
 
     def extra_repr(self) -> str:
-        return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"
+        return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}, cap={self.cap}"

@@ -1,22 +1,27 @@
 """Scaled dot scorer."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+import torch
+from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import FromParent, Scorer, WidthConflict
 
 
 class ScaledDot(Scorer):
-    r"""Scaled dot-product score, qᵀk / √d.
+    r"""Scaled dot-product score, qᵀk / √d, optionally with a soft cap.
 
-    .. math:: a(q, k) = \frac{q^\top k}{\sqrt{d}}
+    .. math:: a(q, k) = \frac{q^\top k}{\sqrt{d}}, \qquad
+        \text{or with a cap: } c \tanh\left(\frac{a(q, k)}{c}\right)
 
-    Paper: Vaswani et al. 2017, equation 1.
+    Paper: Vaswani et al. 2017, equation 1; Gemma Team 2024, section 2 (cap).
 
     Args:
         query_dim: width of the queries, d.
         key_dim: width of the keys, equal to query_dim.
+        scale: factor of the inner product; 1 / √d if not set.
+        cap: largest absolute score, c; none if not set.
 
     Shapes:
         query [..., T, d], key [..., S, d] -> [..., T, S].
@@ -26,7 +31,14 @@ class ScaledDot(Scorer):
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
     supports_rotary: ClassVar[bool] = True
 
-    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
+    def __init__(
+        self,
+        *,
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
+        scale: Annotated[float, Field(gt=0)] | None = None,
+        cap: Annotated[float, Field(gt=0)] | None = None,
+    ) -> None:
         super().__init__()
         if query_dim != key_dim:
             raise WidthConflict(
@@ -35,10 +47,14 @@ class ScaledDot(Scorer):
                 key_dim=key_dim,
             )
         self.query_dim, self.key_dim = query_dim, key_dim
-        self.scale: float = query_dim**-0.5
+        self.scale: float = query_dim**-0.5 if scale is None else scale
+        self.cap = cap
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return (query * self.scale) @ prepared.transpose(-1, -2)
+        return self._limit((query * self.scale) @ prepared.transpose(-1, -2))
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
-        return (query * key).sum(dim=-1) * self.scale
+        return self._limit((query * key).sum(dim=-1) * self.scale)
+
+    def _limit(self, scores: Tensor) -> Tensor:
+        return scores if self.cap is None else self.cap * torch.tanh(scores / self.cap)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from hub_server import TOKEN
 
 import zoo
 from zoo.artifact import read_header
@@ -103,3 +104,27 @@ def test_an_invalid_adapter_is_rejected_and_changes_nothing(base):
     with pytest.raises(zoo.SpecError, match=r"adapters\.adapter\.rank"):
         zoo.adapt(model, {**LORA, "rank": 0})
     assert all(p.requires_grad for p in model.parameters())
+
+
+def test_an_adapter_on_the_hub_finds_its_base_there(hub, monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    commit = zoo.push(zoo.compose("gpt2-tiny"), "zoo-team/base").commit
+    model = zoo.load("zoo-team/base")
+    zoo.adapt(model, LORA, name="a")
+    with torch.no_grad():
+        for parameter in model.adapters.parameters():
+            parameter += 0.1
+    file = zoo.save_adapter(model, tmp_path / "a.safetensors")
+    header = read_header(file)
+    assert (header.base["name"], header.base["revision"]) == ("zoo-team/base", commit)
+    assert header.provenance["base_model"] == "zoo-team/base"
+    zoo.push(zoo.compose("gpt2-tiny", seed=1), "zoo-team/base")  # the pinned commit is used
+    zoo.push(file, "zoo-team/a")
+    assert torch.equal(_logits(zoo.load("zoo-team/a")), _logits(model))
+
+
+def test_an_adapter_of_a_local_base_is_not_pushed(hub, base, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    file, _ = _save(base, "a", LORA)
+    with pytest.raises(zoo.HubError, match="push the base first"):
+        zoo.push(file, "zoo-team/a")

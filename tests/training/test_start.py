@@ -160,8 +160,11 @@ def test_a_new_output_layer_starts_fresh(tmp_path):
     for name in taken:  # biases of 0 change by the learning rate
         torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=1e-20)
     more = {**spec, "model": {**spec["model"], "classes": 4}}
+    heads = {"scorer": "scaled-dot", "align": "soft", "heads": 4}
+    more["model"]["encoder"] = {**spec["model"]["encoder"], "attention": heads}
     lines = _train(more, tmp_path / "again", start=str(tmp_path / "run"))
     assert any(line.startswith("fresh: out (2 tensors): weight is [3, 16]") for line in lines)
+    assert "setting: encoder.attention.heads: 2 -> 4 (base -> here)" in lines
 
 
 def test_a_grown_vocabulary_keeps_its_first_rows(files, base, tmp_path):
@@ -275,3 +278,16 @@ def test_weights_are_converted_to_the_dtype_of_the_training(files, base, tmp_pat
     _train({**spec, "train": {**spec["train"], "steps": 1}}, tmp_path / "run")
     found = weights(tmp_path / "run" / "model.safetensors")
     assert {tensor.dtype for tensor in found.values()} == {torch.float32}
+
+
+def test_the_weights_of_a_model_are_set_in_python(base):
+    model = zoo.compose(dict(zoo.load(base).spec), seed=9)
+    lines = zoo.start_from(model, str(base))
+    assert "taken: source, encoder, decoder (43 tensors)" in lines
+    loaded = zoo.load(base)
+    assert model.tokenizer == loaded.tokenizer
+    for name, tensor in loaded.state_dict().items():
+        assert torch.equal(model.state_dict()[name], tensor)
+    other = zoo.compose("gpt2-tiny")
+    with pytest.raises(zoo.ZooError, match="name the parts to take"):
+        zoo.start_from(other, str(base))

@@ -49,8 +49,9 @@ class TrainingProgress(Callback):
     def on_start(self, info: RunInfo) -> None:
         self.started = True
         self._steps = info.steps
+        trained = "" if info.trained is None else f", {info.trained:,} of them trained"
         self._print(
-            f"{info.name}: {info.parameters:,} parameters; {info.examples:,} examples, "
+            f"{info.name}: {info.parameters:,} parameters{trained}; {info.examples:,} examples, "
             f"{info.updates:,} updates per epoch; {info.steps:,} steps on {info.hardware}"
         )
         if info.step:

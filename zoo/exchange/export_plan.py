@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
-from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
+from zoo.exchange.mapping import Originals, TensorJob, TensorPlan, plan_tensors, read_map
 from zoo.exchange.mapping.fill_value import filled_tensor
 from zoo.exchange.source_files import find_weight_files
 from zoo.files import os_error_message, staging_dir
@@ -35,6 +35,7 @@ class ExportPlan:
     config: Mapping[str, Any] | None = None
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Any] = field(default_factory=dict)
+    weight_folders: Sequence[str] = ()
 
     def write(
         self, folder: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -61,8 +62,14 @@ class ExportPlan:
         return Path(folder)
 
     def _write_files(self, staging: Path, progress: Callable[[int], None] | None) -> None:
-        weights = staging / "model.safetensors"
-        write_tensors(weights, self.tensors.targets, self.tensors.run(self.read, progress))
+        for folder, plan in self._weight_files().items():
+            (staging / folder).mkdir(exist_ok=True)
+            tensors = plan.run(self.read, progress)
+            write_tensors(
+                staging / folder / "model.safetensors",
+                {name.removeprefix(folder): meta for name, meta in plan.targets.items()},
+                ((name.removeprefix(folder), tensor) for name, tensor in tensors),
+            )
         if self.config is not None:
             _write_json(staging / "config.json", self.config)
         for name, data in self.files.items():
@@ -76,6 +83,16 @@ class ExportPlan:
                 chat = ChatTemplate.from_json(self.tokenizer[CHAT])
                 tokenizer_config |= {**chat.tokens, "chat_template": chat.template}
             _write_json(staging / "tokenizer_config.json", tokenizer_config)
+
+    def _weight_files(self) -> dict[str, TensorPlan]:
+        """Return the tensors of each file, by its folder; "" for that of the model."""
+        jobs: dict[str, list[TensorJob]] = {"": []}
+        for job in self.tensors.jobs:
+            first = next(iter(job.targets))
+            prefixes = (f"{name}/" for name in self.weight_folders)
+            folder = next((prefix for prefix in prefixes if first.startswith(prefix)), "")
+            jobs.setdefault(folder, []).append(job)
+        return {folder: replace(self.tensors, jobs=own) for folder, own in jobs.items()}
 
 
 def _write_json(path: Path, data: Any) -> None:
@@ -103,12 +120,14 @@ def plan_export(
     header = read_header(model)
     config = None
     files: Mapping[str, Any] = {}
+    folders: Sequence[str] = ()
     if map is None:
         importer = find_exporter(header, to, registry)
         original = header.provenance.get("config")
         with wrap_importer_errors(importer):
             config = importer.config(header.spec, original if isinstance(original, dict) else {})
             map, files = importer.map(config), importer.files(header.spec)
+            folders = importer.weight_folders(header.spec)
     elif to is not None:
         raise ZooError("--to and --map exclude each other; set one of them")
     elif isinstance(map, (str, os.PathLike)):
@@ -123,7 +142,7 @@ def plan_export(
         tensors = originals.restore(tensors, keep_dtypes=dtype is None)
     _check_lossless(tensors, weights.read)
     tensors.check_values(weights.read)
-    return ExportPlan(tensors, weights.read, config, header.tokenizer, files)
+    return ExportPlan(tensors, weights.read, config, header.tokenizer, files, folders)
 
 
 def export_model(

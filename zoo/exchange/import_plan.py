@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,6 @@ import torch
 from torch import Tensor
 
 from zoo.artifact import named_tensors, write
-from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.streaming import write_stream
 from zoo.artifact.weights import load_weights
 from zoo.data.chat_template import CHAT, ChatTemplate
@@ -26,7 +26,7 @@ from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
 from zoo.exchange.output_check import check_outputs
-from zoo.exchange.source_files import find_weight_files, read_config
+from zoo.exchange.source_files import open_weights, read_config
 from zoo.interfaces import Model
 from zoo.interfaces.importer import Importer
 from zoo.interfaces.tensors import TensorMeta
@@ -145,6 +145,7 @@ def plan_import(
         raise ZooError(f"{source}: no such file or folder")
     provenance: dict[str, Any] = {"imported": path.name} if origin is None else dict(origin)
     tokenizers: Mapping[str, Any] = {}
+    folders: Sequence[str] = ()
     chat: Mapping[str, Any] | None = None
     original: Callable[[], Mapping[str, Tensor]] | None = None
     importer: Importer | None = None
@@ -154,9 +155,10 @@ def plan_import(
         config: Mapping[str, Any] = read_config(path)
         importer = find_importer(config, registry)
         with wrap_importer_errors(importer):
-            config = importer.extend_config(config, path, open_tensors(find_weight_files(path)))
+            config = importer.extend_config(config, path, open_weights(path))
             spec, map = importer.spec(config), importer.map(config)
             tokenizers = importer.tokenizers(path, config)
+            folders = importer.weight_folders(spec)
             chat = importer.chat_template(path, config)
         provenance |= {"importer": importer.name, "config": dict(config)}
         original = partial(_run_original, importer, path, config, spec)
@@ -166,13 +168,13 @@ def plan_import(
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
     checked = validate_spec(spec, overrides=overrides, registry=registry, importer=importer)
     model = attach_metadata(build_on_meta(checked), checked)
-    texts = {side: read_tokenizer(file) for side, file in tokenizers.items()}
+    texts = {side: _tokenizer_text(tokenizer) for side, tokenizer in tokenizers.items()}
     attach_tokenizers(model, texts, trained=True)
     if chat is not None and "target" in texts:
         model.tokenizer = {**texts, CHAT: ChatTemplate(**chat).to_json()}
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
     tensor_map = read_map(map, spec=model.spec)
-    weights = open_tensors(find_weight_files(path))
+    weights = open_weights(path, folders)
     _reject_float8(weights.metas)
     tensors = plan_tensors(
         tensor_map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
@@ -182,6 +184,11 @@ def plan_import(
     if originals.as_json():
         provenance["originals"] = originals.as_json()
     return ImportPlan(model, tensors, weights.read, checked, registry, provenance, original)
+
+
+def _tokenizer_text(tokenizer: str | os.PathLike[str] | Mapping[str, Any]) -> str:
+    """Return the JSON of a tokenizer, given its file or its content."""
+    return json.dumps(tokenizer) if isinstance(tokenizer, Mapping) else read_tokenizer(tokenizer)
 
 
 def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:

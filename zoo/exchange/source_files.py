@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.layout import MAX_TENSORS, exceeds_values
 from zoo.errors import ZooError, truncate
 from zoo.exchange.unreadable_files import reject_unreadable, reject_unreadable_folder
 from zoo.files import os_error_message
+from zoo.interfaces.tensors import TensorReader
 
 MAX_CONFIG = 10_000_000
 MAX_VALUES = 4 * MAX_TENSORS
@@ -72,6 +75,29 @@ def find_weight_files(path: Path) -> list[Path]:
         return _list_shards(path)
     reject_unreadable_folder(path)
     raise ZooError(f"{path} contains neither {_SINGLE_FILE} nor {_INDEX}")
+
+
+def open_weights(path: Path, folders: Sequence[str] = ()) -> TensorReader:
+    """Return a reader of the tensors of a model.
+
+    Args:
+        path: a safetensors file or a folder.
+        folders: subfolders with further weights, whose tensors are named ``FOLDER/NAME``.
+    """
+    readers = {"": open_tensors(find_weight_files(path))}
+    for folder in folders:
+        if Path(folder).name != folder:
+            raise ZooError(f"{folder!r} is not the name of a folder in {path}")
+        readers[f"{folder}/"] = open_tensors(find_weight_files(path / folder))
+    if len(readers) == 1:
+        return readers[""]
+    owners = {prefix + name: prefix for prefix, one in readers.items() for name in one.metas}
+    metas = {
+        name: readers[prefix].metas[name.removeprefix(prefix)] for name, prefix in owners.items()
+    }
+    return TensorReader(
+        metas, lambda name: readers[owners[name]].read(name.removeprefix(owners[name]))
+    )
 
 
 def _list_shards(folder: Path) -> list[Path]:

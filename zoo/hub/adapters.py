@@ -80,6 +80,8 @@ def save_adapter(
     location, reference, revision = base_reference(base)
     if reference is None:
         reference = os.path.relpath(os.path.realpath(location), os.path.realpath(Path(path).parent))
+    elif revision is not None:
+        provenance = {"base_model": reference, **(provenance or {})}
     with _only_used(model):
         pin = pin_base(named_tensors(model), open_artifact(location), reference, revision)
         return save(model, path, provenance=provenance, base=pin)
@@ -103,7 +105,7 @@ def _only_used(model: Model) -> Iterator[None]:
         yield
     finally:
         if owner is not None:
-            owner._modules.update(off)  # type: ignore[arg-type]
+            owner._modules.update(off)
         model.spec, model.component_paths, model.providers = spec, paths, providers
 
 

@@ -20,12 +20,14 @@ class Embedding(Component, nn.Module, ABC):
     Laws:
         padding has no effect: the input at a masked position does not change the vectors of other
         positions, and its own vector is zero, also after training an output layer tied to the
-        embedding; `example` fits `input_schema`.
+        embedding, unless `train_padding`; `example` fits `input_schema`.
 
     Attributes:
         dim: width of the vectors.
         vocab: vocabulary size, or None if inputs are not tokens.
         padding: ID of the padding token, or None.
+        train_padding: whether the vector of the padding token is trained, because the token is
+            also used otherwise.
     """
 
     kind: ClassVar[str] = "embedding"
@@ -34,6 +36,7 @@ class Embedding(Component, nn.Module, ABC):
     dim: int
     vocab: int | None = None
     padding: int | None = None
+    train_padding: bool = False
 
     @abstractmethod
     def forward(self, inputs: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,18 @@ class Importer(abc.ABC):
     def map(self, config: Config) -> str | os.PathLike[str] | Mapping[str, Any]:
         """Return the map of the weights: the path of a YAML file, or its content."""
 
-    def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path]:
-        """Return the paths of ``tokenizer.json`` for 'source' and 'target', or an empty mapping."""
+    def weight_folders(self, spec: Mapping[str, Any]) -> Sequence[str]:
+        """Return the subfolders with further weights of a model with this spec.
+
+        A tensor of ``FOLDER/model.safetensors`` has the name ``FOLDER/NAME`` in the map.
+        """
+        return ()
+
+    def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path | Mapping[str, Any]]:
+        """Return the ``tokenizer.json`` for 'source' and 'target', its path or its content.
+
+        The mapping is empty if the folder has none.
+        """
         file = folder / "tokenizer.json"
         return {"source": file, "target": file} if file.is_file() else {}
 

@@ -20,6 +20,7 @@ class RunInfo:
         steps: number of steps of the whole run.
         step: the step from which the run is resumed; 0 for a new run.
         hardware: device and number of processes.
+        trained: number of parameters that are trained; None: all.
     """
 
     name: str
@@ -29,6 +30,7 @@ class RunInfo:
     steps: int
     step: int
     hardware: str
+    trained: int | None = None
 
 
 @dataclass(frozen=True)

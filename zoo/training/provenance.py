@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from zoo.exchange.base_model import repository
+from zoo.hub.base_model import repository
 from zoo.training.setup import Setup
 from zoo.training.state import RunState
 

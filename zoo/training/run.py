@@ -240,14 +240,17 @@ class Run:
                 temporary.write_text(text, encoding="utf-8")
         except OSError as error:
             raise checkpoints.failure(path, error) from None
+        parameters = sum(parameter.numel() for parameter in setup.model.parameters())
+        trained = sum(parameter.numel() for parameter in setup.step.local.parameters)
         info = RunInfo(
             self.request.spec.name,
-            sum(parameter.numel() for parameter in setup.model.parameters()),
+            parameters,
             len(setup.batches.examples),
             setup.batches.updates(state.epoch),
             setup.steps,
             state.step,
             self.processes.describe(),
+            None if trained == parameters else trained,
         )
         for callback in self.callbacks:
             callback.on_start(info)

@@ -12,13 +12,14 @@ from torch import Tensor
 from zoo.artifact.versions import resolve_versions
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import Problem, SpecError, ZooError
-from zoo.exchange.base_model import BaseModel, find_base
+from zoo.hub.base_model import BaseModel, find_base
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import build_on_meta
 from zoo.spec.fine_tuning import Start
 from zoo.spec.spec import Spec
 from zoo.training.part_matching import Matching, match_parts, tensor_names
+from zoo.training.spec_changes import find_changes
 
 _MAX_LISTED = 8
 
@@ -64,12 +65,15 @@ class StartPlan:
     Attributes:
         tokenizers: the tokenizers that are taken, by key of the batch.
         preprocessing: keys whose preprocessing is that of the base.
+        settings: parameters of the parts that are taken which differ, such as dropout: the tensors
+            of a part do not show, for example, its number of heads.
     """
 
     opened: OpenBase
     matching: Matching
     tokenizers: Mapping[str, str] = field(default_factory=dict, repr=False)
     preprocessing: Sequence[str] = ()
+    settings: Sequence[str] = ()
 
     @torch.no_grad()
     def apply(self, model: Model) -> None:
@@ -103,6 +107,9 @@ class StartPlan:
         ]
         lines += [f"fresh: {each}" for each in matching.fresh]
         lines += [f"fresh: {name}: rows from {rows:,} on" for name, rows in matching.grown.items()]
+        lines += [f"setting: {each} (base -> here)" for each in self.settings[:_MAX_LISTED]]
+        if len(self.settings) > _MAX_LISTED:
+            lines.append(f"setting: {len(self.settings) - _MAX_LISTED} more differ from the base")
         if self.preprocessing:
             lines.append(f"preprocessing of the base: {', '.join(self.preprocessing)}")
         if self.tokenizers:
@@ -119,6 +126,7 @@ class StartPlan:
             "parts": dict(matching.parts),
             "fresh": [str(each) for each in matching.fresh[:_MAX_LISTED]]
             + [f"{name}: rows from {rows}" for name, rows in matching.grown.items()],
+            "settings": list(self.settings[:_MAX_LISTED]),
             "preprocessing": list(self.preprocessing),
             "tokenizers": sorted(self.tokenizers),
         }
@@ -153,7 +161,19 @@ def plan_start(
     except ZooError as error:
         message = f"{start.weights} does not fit the model: {error}"
         raise SpecError([Problem(message, "train.start", section.places.get("start"))]) from None
-    return StartPlan(opened, matching, kept, preprocessing)
+    settings = _changed_settings(spec, opened.spec, matching)
+    return StartPlan(opened, matching, kept, preprocessing, settings)
+
+
+def _changed_settings(spec: Spec, base: Spec, matching: Matching) -> list[str]:
+    """Return the parameters of the parts that are taken which differ in the specs."""
+    ours, theirs = spec.resolve()["model"], base.resolve()["model"]
+    return [
+        str(change)
+        for path, other in matching.parts.items()
+        if path in ours and other in theirs
+        for change in find_changes(theirs[other], ours[path], path)
+    ]
 
 
 def match_model(
@@ -215,3 +235,32 @@ def _embedding_names(model: Model, key: str) -> set[str]:
     except ZooError:
         return set()
     return {name for name, tensor in tensor_names(model).items() if id(tensor) in weights}
+
+
+def start_from(
+    model: Model,
+    weights: str,
+    *,
+    parts: Mapping[str, str] | None = None,
+    registry: ComponentRegistry | None = None,
+) -> list[str]:
+    """Set weights of a model from another one, as ``train.start`` does, and return what is taken.
+
+    A model without tokenizers gets those of the base.
+
+    Args:
+        weights: a file, the folder of a run or a checkpoint, a shipped name, or
+            ``org/name[@revision]``.
+        parts: paths of parts in the base, by path in the model; default: all parts that fit.
+
+    Raises:
+        ZooError: if there is no such model, or it does not fit.
+    """
+    opened = open_base(Start(weights=weights), registry)
+    own = model.tokenizer or {}
+    tokenizers = {key: own.get(key) for key in opened.tokenizers}
+    plan = StartPlan(opened, *match_model(model, opened, parts, tokenizers))
+    plan.apply(model)
+    if not own:
+        model.tokenizer = dict(plan.tokenizers) or None
+    return plan.lines()

@@ -92,7 +92,7 @@ def why_not_inner_product(target: Attention) -> str | None:
     if reason is not None:
         return reason
     for scorer in target.scorers:
-        if not prepared_scale.knows(scorer):
+        if prepared_scale(scorer) is None:  # type: ignore[arg-type]
             return f"scorer '{target.scorers.first.name}' is not known as an inner product"
     return None
 

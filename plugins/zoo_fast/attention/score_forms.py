@@ -55,8 +55,8 @@ def _one(scorer: Scorer) -> float:
 
 @inner_product_scale.register(ScaledDot)
 @prepared_scale.register(ScaledDot)
-def _scale(scorer: ScaledDot) -> float:
-    return scorer.scale
+def _scale(scorer: ScaledDot) -> float | None:
+    return scorer.scale if scorer.cap is None else None
 
 
 @score_form.register(Dot)

@@ -26,6 +26,8 @@ class DeferredOutput(Acceleration):
     def why_not(self, target: Output, device: torch.device) -> str | None:
         if target.map is None:
             return "the output layer is tied"
+        if target.cap is not None:
+            return "the logits have a cap"
         return None if is_deferring() else "the logits are not deferred"
 
     def forward(self, target: Output, states: Tensor) -> Tensor:

@@ -178,6 +178,8 @@ def _why_not_attention(attention: Attention) -> str | None:
         return f"{type(attention).__name__} is not known"
     if plain_class(scorer) is not ScaledDot:
         return f"scorer '{scorer.name}' is not scaled-dot"
+    if scorer.cap is not None:
+        return "the scores have a cap"
     reason = why_not_softmax(attention.align)
     if reason is not None:
         return reason

@@ -54,9 +54,7 @@ def windowed_layers(
         raise config_error("layer_types", types, f"supported values: {SLIDING}, {FULL}")
     chosen = [kind == SLIDING for kind in types[:layers]] if types else default
     if any(chosen) and window is None:
-        raise config_error(
-            "layer_types", types, "a sliding window requires use_sliding_window and sliding_window"
-        )
+        raise config_error("layer_types", types, "sliding_window is not set, or not used")
     return [{"window": window} if has_window else {} for has_window in chosen]
 
 

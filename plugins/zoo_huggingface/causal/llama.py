@@ -1,13 +1,11 @@
 """Llama, the base of Mistral and Qwen2."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import MAPS, Config
 from zoo_huggingface.causal.causal_lm import CausalLMArchitecture
-from zoo_huggingface.causal.rope import LENGTHS, ROPE_KEYS, Rope, warn_of_long_factors
+from zoo_huggingface.causal.rope import LENGTHS, ROPE_KEYS, Rope
 from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import (
@@ -64,11 +62,6 @@ class Llama(CausalLMArchitecture):
 
     def map(self, config: Config) -> Any:
         return MAPS / "llama.yaml"
-
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
-        warn_of_long_factors(self.spec(extended)["model"]["decoder"]["position"])
-        return extended
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)

@@ -1,1 +1,1 @@
-"""Text encoders: masked-token heads and sentence vectors."""
+"""Text encoders, with or without a head."""

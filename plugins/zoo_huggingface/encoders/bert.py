@@ -1,4 +1,4 @@
-"""BERT, with a masked-token head or as a sentence encoder."""
+"""BERT."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -48,6 +48,7 @@ class Bert(EncoderImporter):
         "BertForSequenceClassification",
         "BertForTokenClassification",
     )
+    activation_in_head = True
     inner: ClassVar[Mapping[str, Any]] = {"activation": "tanh"}
     embedding_key = "bert.embeddings.word_embeddings.weight"
     tied_weight_names = ("cls.predictions.decoder.weight",)

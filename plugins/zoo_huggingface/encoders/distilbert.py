@@ -20,7 +20,7 @@ class DistilBert(EncoderImporter):
         "DistilBertForSequenceClassification",
         "DistilBertForTokenClassification",
     )
-    activation = "activation"
+    activation_in_head = True
     inner: ClassVar[Mapping[str, Any]] = {"activation": "relu"}
     dropout_keys: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "classifier": ("seq_classif_dropout",),

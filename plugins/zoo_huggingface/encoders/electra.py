@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zoo_huggingface.architecture import Config
 from zoo_huggingface.config_fields import ConfigField
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.encoders.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
@@ -46,6 +45,3 @@ class Electra(EncoderImporter):
             }
         ),
     }
-
-    def _check_activation(self, config: Config) -> None:
-        """Accept any activation: the masked-token head always has gelu."""

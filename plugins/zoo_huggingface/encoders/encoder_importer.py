@@ -11,10 +11,15 @@ import yaml
 from zoo import ZooError
 from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import MAPS, Architecture, Config
-from zoo_huggingface.config_fields import config_error, get_path, get_value
+from zoo_huggingface.config_fields import get_path, get_value
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.encoders.sentences import read_sentence_config, sentence_files
+from zoo_huggingface.encoders.sentences import (
+    projection_folder,
+    read_sentence_config,
+    sentence_files,
+)
 from zoo_huggingface.labels import is_multi_label, read_labels, write_labels, write_problem_type
+from zoo_huggingface.tokenizer_files import read_tokenizer_content
 
 _HEADS = {
     "ForMaskedLM": "masked-lm",
@@ -25,6 +30,7 @@ _HEADS = {
 }
 """Endings of classes of transformers, and the models of the zoo."""
 _LENGTH = "model.encoder.position.length"
+_ACTIVATION = "model.encoder.feed_forward.activation"
 
 
 class EncoderImporter(Architecture):
@@ -33,7 +39,8 @@ class EncoderImporter(Architecture):
     A folder of sentence-transformers, which has a ``modules.json``, is a sentence encoder.
     """
 
-    activation: ClassVar[str] = "hidden_act"
+    activation_in_head: ClassVar[bool] = False
+    """Whether the masked-token head has the activation of the encoder; otherwise it has gelu."""
     inner: ClassVar[Mapping[str, Any]] = {}
     """The layer before the output layer of the sequence classifier."""
     inner_dropout: ClassVar[bool] = False
@@ -70,8 +77,11 @@ class EncoderImporter(Architecture):
         content["rename"] |= rules
         return content
 
-    def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path]:
+    def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path | Mapping[str, Any]]:
         found = super().tokenizers(folder, config)
+        if found:
+            lowercase = bool(config.get("lowercase"))
+            found = dict.fromkeys(found, read_tokenizer_content(folder, lowercase=lowercase))
         is_text = self._head_of(config) == "masked-lm" or "sentence" in config
         return found if is_text else {key: found[key] for key in found if key == "source"}
 
@@ -86,7 +96,7 @@ class EncoderImporter(Architecture):
         if any(name.endswith("pooler.dense.weight") for name in weights.metas):
             added["pooler"] = True
         if (folder / "modules.json").is_file():
-            added["sentence"] = read_sentence_config(folder)
+            added |= read_sentence_config(folder)
         return {**config, **added}
 
     def set_padding(self, spec: dict[str, Any], config: Config) -> None:
@@ -104,8 +114,14 @@ class EncoderImporter(Architecture):
         if isinstance(sentence, Mapping):
             spec["model"] |= {"type": "sentence-encoder", **sentence}
             del spec["model"]["eps"]
+            lengths = [config.get("sentence_length"), self.max_length(spec)]
+            length = min((number for number in lengths if number is not None), default=None)
+            texts = {"type": "text", "max_length": length, "truncate": length is not None}
+            if config.get("has_tokenizer"):
+                spec["preprocessing"] = {"source": texts, "target": dict(texts)}
         elif head == "masked-lm":
-            self._check_activation(config)
+            if self.activation_in_head:
+                spec["model"]["activation"] = get_path(spec, _ACTIVATION)
         else:
             del spec["model"]["eps"]
             self._set_head(spec, config, head)
@@ -145,13 +161,6 @@ class EncoderImporter(Architecture):
         )
         return next(value for value in values if value is not None)
 
-    def _check_activation(self, config: Config) -> None:
-        activation = config.get(self.activation, "gelu")
-        if activation != "gelu":
-            raise config_error(
-                self.activation, activation, "only gelu is supported in the masked-token head"
-            )
-
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         model = spec["model"]
         head = str(model["type"]).rpartition(":")[2]
@@ -169,21 +178,32 @@ class EncoderImporter(Architecture):
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         model = spec["model"]
-        if str(model["type"]).endswith("sentence-encoder"):
-            return {"sentence": {key: model[key] for key in ("pooling", "normalise")}}
-        return {"pooler": model.get("pooler", False)}
+        if not _is_sentence_encoder(spec):
+            return {"pooler": model.get("pooler", False)}
+        projections = [dict(projection) for projection in model["projections"]]
+        sentence = {key: model[key] for key in ("pooling", "normalise")}
+        return {"sentence": {**sentence, "projections": projections}}
+
+    def weight_folders(self, spec: Mapping[str, Any]) -> list[str]:
+        projections = get_path(spec, "model.projections") or ()
+        return [projection_folder(number) for number in range(len(projections))]
 
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Return the files of sentence-transformers."""
-        is_sentence = str(spec["model"]["type"]).endswith("sentence-encoder")
+        if not _is_sentence_encoder(spec):
+            return {}
         dim = get_path(spec, "model.encoder.dim") or get_path(spec, self.dim_path)
-        return sentence_files(spec, dim) if is_sentence else {}
+        return sentence_files(spec, dim)
 
     def _head_of(self, config: Config) -> str:
         """Return the model of the zoo for a config."""
         named = config.get("architectures") or [self.model_classes[0]]
         known = [name for name in named if name in self.model_classes]
         return _head(known[0] if known else self.model_classes[0])
+
+
+def _is_sentence_encoder(spec: Mapping[str, Any]) -> bool:
+    return str(spec["model"]["type"]).endswith("sentence-encoder")
 
 
 def _head(model_class: str) -> str:

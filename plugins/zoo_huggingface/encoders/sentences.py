@@ -1,27 +1,50 @@
-"""Folders of sentence-transformers: a ``modules.json`` that lists pooling and normalisation."""
+"""Folders of sentence-transformers: a ``modules.json`` lists pooling, projections and norm."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from zoo import ZooError
 from zoo_huggingface.config_fields import get_path, read_json
 
-_POOLINGS = {"mean": "mean", "cls": "first", "max": "max"}
+_POOLINGS = {"mean": "mean", "cls": "first", "max": "max", "lasttoken": "last"}
 _POOLING_KEY = re.compile("^pooling_mode_|_tokens?$")
-_TEXT_OPTIONS = {
-    "sentence_bert_config.json": "do_lower_case",
-    "config_sentence_transformers.json": "default_prompt_name",
+_ACTIVATIONS = {
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.linear.Identity": "none",
 }
-_MODULES = ("Transformer", "Pooling", "Normalize")
+_VECTOR = "sentence_embedding"
+_TEXT_FILES = (
+    *("sentence_bert_config.json", "sentence_roberta_config.json"),
+    *("sentence_distilbert_config.json", "sentence_camembert_config.json"),
+    *("sentence_albert_config.json", "sentence_xlm-roberta_config.json"),
+)
+"""Names of the file with the options of the texts; the first that exists is used."""
+_TEXT_OPTIONS: Mapping[str, tuple[Any, ...]] = {
+    "transformer_task": ("feature-extraction",),
+    "modality_config": (
+        {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+    ),
+    "module_output_name": ("token_embeddings",),
+    "unpad_inputs": (True,),
+}
+"""Values of options that do not change the vectors; null, false and empty ones never do."""
+Modules = Sequence[tuple[str, str]]
+
+
+def projection_folder(number: int) -> str:
+    """Return the folder of a dense module, after those of the encoder and the pooling."""
+    return f"{number + 2}_Dense"
 
 
 def sentence_files(spec: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """Return the files of sentence-transformers for a sentence encoder of this width."""
-    names = [*_MODULES[:2], *(_MODULES[2:] if get_path(spec, "model.normalise") else ())]
+    projections: Sequence[Mapping[str, Any]] = get_path(spec, "model.projections") or ()
+    names = ["Transformer", "Pooling", *("Dense" for _ in projections)]
+    names += ["Normalize"] if get_path(spec, "model.normalise") else []
     rows = [
         {
             "idx": i,
@@ -33,49 +56,128 @@ def sentence_files(spec: Mapping[str, Any], dim: int) -> dict[str, Any]:
     ]
     pooling = get_path(spec, "model.pooling")
     (mode,) = (theirs for theirs, ours in _POOLINGS.items() if ours == pooling)
-    key = "pooling_mode_cls_token" if mode == "cls" else f"pooling_mode_{mode}_tokens"
-    config = {"word_embedding_dimension": dim, key: True}
-    return {"modules.json": rows, "1_Pooling/config.json": config}
+    keys = {"cls": "pooling_mode_cls_token", "lasttoken": "pooling_mode_lasttoken"}
+    key = keys.get(mode, f"pooling_mode_{mode}_tokens")
+    files: dict[str, Any] = {
+        "modules.json": rows,
+        "1_Pooling/config.json": {"word_embedding_dimension": dim, key: True},
+    }
+    for number, projection in enumerate(projections):
+        (activation,) = (a for a, ours in _ACTIVATIONS.items() if ours == projection["activation"])
+        files[f"{projection_folder(number)}/config.json"] = {
+            "in_features": dim,
+            "out_features": projection["dim"],
+            "bias": projection["bias"],
+            "activation_function": activation,
+        }
+        dim = projection["dim"]
+    length = get_path(spec, "preprocessing.source.max_length")
+    if length is not None:
+        options = {"max_seq_length": length, "do_lower_case": False}
+        files["sentence_bert_config.json"] = options
+    return files
 
 
 def read_sentence_config(folder: Path) -> dict[str, Any]:
-    """Return pooling and normalisation of a folder of sentence-transformers."""
+    """Return what the files of sentence-transformers add to a config.
+
+    ``sentence`` has the parameters of the model, ``sentence_length`` the maximum number of tokens,
+    ``lowercase`` whether texts are converted to lower case.
+    """
+    modules = _read_modules(folder)
+    pooling = _read_pooling(folder, modules[1][1])
+    dense = [path for name, path in modules if name == "Dense"]
+    projections = [_read_projection(folder, i, path) for i, path in enumerate(dense)]
+    normalise = modules[-1][0] == "Normalize"
+    options = _read_text_options(folder)
+    length = options.get("max_seq_length")
+    if length is None:
+        tokenizer = folder / "tokenizer_config.json"
+        length = (read_json(tokenizer) if tokenizer.is_file() else {}).get("model_max_length")
+    if type(length) not in (int, float, type(None)) or (length is not None and length < 1):
+        raise ZooError(f"the maximum number of tokens is {length!r}; it should be positive")
+    return {
+        "sentence": {"pooling": pooling, "normalise": normalise, "projections": projections},
+        "sentence_length": int(length) if length is not None else None,
+        "lowercase": bool(options.get("do_lower_case")),
+    }
+
+
+def _read_modules(folder: Path) -> Modules:
+    """Return the name and the folder of each module."""
     rows = read_json(folder / "modules.json")
     modules = []
     for row in rows if isinstance(rows, list) else ():
         name, path = (row.get("type"), row.get("path")) if isinstance(row, dict) else (None, None)
         modules.append((str(name).rpartition(".")[2], str(path)))
-    names = tuple(name for name, _ in modules)
-    if names not in (_MODULES, _MODULES[:2]):
+    names = [name for name, _ in modules]
+    middle = names[2:-1] if names[-1:] == ["Normalize"] else names[2:]
+    if names[:2] != ["Transformer", "Pooling"] or set(middle) - {"Dense"}:
         raise ZooError(
             f"modules.json lists {', '.join(names) or 'no modules'}; supported: Transformer and "
-            "Pooling, optionally Normalize"
+            "Pooling, optionally Dense and Normalize"
         )
-    transformer_path, path = modules[0][1], modules[1][1]
-    if transformer_path not in ("", "."):
+    if modules[0][1] not in ("", "."):
         raise ZooError(
-            f"modules.json: the path of Transformer is {transformer_path!r}; it should be the "
+            f"modules.json: the path of Transformer is {modules[0][1]!r}; it should be the "
             "folder itself"
         )
-    _check_text_options(folder)
-    if Path(path).name != path:
-        raise ZooError(f"modules.json: the path {path!r} of Pooling is not a folder beside it")
+    for name, path in modules[1:]:
+        if Path(path).name != path:
+            raise ZooError(f"modules.json: the path {path!r} of {name} is not a folder beside it")
+    return modules
+
+
+def _read_pooling(folder: Path, path: str) -> str:
     modes = _pooling_modes(read_json(folder / path / "config.json"))
     if len(modes) == 1 and modes[0] in _POOLINGS:
-        return {"pooling": _POOLINGS[modes[0]], "normalise": len(names) == len(_MODULES)}
+        return _POOLINGS[modes[0]]
     raise ZooError(
         f"{path}/config.json: the pooling mode is {' and '.join(modes) or 'not set'}; supported: "
         f"one of {', '.join(_POOLINGS)}"
     )
 
 
-def _check_text_options(folder: Path) -> None:
-    """Raise ZooError if sentence-transformers would change texts before the tokenizer."""
-    for file, key in _TEXT_OPTIONS.items():
-        options = read_json(folder / file) if (folder / file).is_file() else None
-        value = options.get(key) if isinstance(options, dict) else None
-        if value:
-            raise ZooError(f"{file}: '{key}' is {value!r}, which is not supported")
+def _read_projection(folder: Path, number: int, path: str) -> dict[str, Any]:
+    """Return the parameters of a dense module."""
+    if path != projection_folder(number):
+        expected = projection_folder(number)
+        raise ZooError(f"modules.json: the path of Dense is {path!r}; it should be {expected!r}")
+    config = read_json(folder / path / "config.json")
+    config = config if isinstance(config, dict) else {}
+    activation = config.get("activation_function", next(iter(_ACTIVATIONS)))
+    ignored = ("in_features", "out_features", "bias", "activation_function")
+    for key, value in config.items():
+        if key not in ignored and value not in (None, False, _VECTOR):
+            raise ZooError(f"{path}/config.json: '{key}' is {value!r}, which is not supported")
+    if activation not in _ACTIVATIONS:
+        raise ZooError(
+            f"{path}/config.json: 'activation_function' is {activation!r}; supported: "
+            f"{', '.join(_ACTIVATIONS)}"
+        )
+    width, bias = config.get("out_features"), config.get("bias", True)
+    if type(width) is not int or type(bias) is not bool:
+        raise ZooError(
+            f"{path}/config.json: 'out_features' should be an integer, and 'bias' true or false"
+        )
+    return {"dim": width, "activation": _ACTIVATIONS[activation], "bias": bias}
+
+
+def _read_text_options(folder: Path) -> dict[str, Any]:
+    """Return the options of texts; raise ZooError for those that are not supported."""
+    name = next((name for name in _TEXT_FILES if (folder / name).is_file()), None)
+    options = read_json(folder / name) if name else {}
+    options = options if isinstance(options, dict) else {}
+    for key, value in options.items():
+        known = key in ("max_seq_length", "do_lower_case")
+        if not known and value and value not in _TEXT_OPTIONS.get(key, ()):
+            raise ZooError(f"{name}: '{key}' is {value!r}, which is not supported")
+    file = "config_sentence_transformers.json"
+    own = read_json(folder / file) if (folder / file).is_file() else None
+    prompt = own.get("default_prompt_name") if isinstance(own, dict) else None
+    if prompt:
+        raise ZooError(f"{file}: 'default_prompt_name' is {prompt!r}, which is not supported")
+    return options
 
 
 def _pooling_modes(config: Any) -> list[str]:

@@ -23,6 +23,7 @@ class Distribution:
     Attributes:
         averaged: whether there is a second copy of the weights, their moving average.
         accumulate: number of forward passes per update of the weights.
+        parameters: bytes of all weights, not rounded.
         trained: bytes of the trained weights, not rounded.
         blocks: bytes of the weights outside of all blocks, and of the largest block.
     """
@@ -31,6 +32,7 @@ class Distribution:
     step: StepMemory
     averaged: bool
     accumulate: int
+    parameters: int
     trained: int
     blocks: tuple[int, int]
 
@@ -53,7 +55,9 @@ class Distribution:
             sizes.pop("activations")
             sizes["gathered weights"] = outside + PREFETCHED * block
             # Gradients are reduced in the last backward pass of an update only.
-            sizes["gathered gradients"] = step.gradients if self.accumulate > 1 else block
+            sizes["gathered gradients"] = (
+                step.gradients if self.accumulate > 1 else min(block, step.gradients)
+            )
             sizes["activations and temporary"] = step.transient_peak
         else:
             found = step.at_peak
@@ -72,7 +76,7 @@ class Distribution:
         fraction = (count - 1) / count
         if self.devices.strategy == "fsdp":
             return {
-                "all-gather": int(2 * self.accumulate * fraction * self.trained),
+                "all-gather": int(2 * self.accumulate * fraction * self.parameters),
                 "reduce-scatter": int(fraction * self.trained),
             }
         return {"all-reduce": int(2 * fraction * self.trained)} if count > 1 else {}

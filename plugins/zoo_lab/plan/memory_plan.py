@@ -79,7 +79,8 @@ def make_plan(
     if training is not None:
         set_trained(model, training)
         recompute_parts(model, training.checkpointing, context=CudaKernels)
-    trained = sum(w.numel() * w.element_size() for w in model.parameters() if w.requires_grad)
+    parameter_bytes = {w: w.numel() * w.element_size() for w in model.parameters()}
+    trained = sum(size for weight, size in parameter_bytes.items() if weight.requires_grad)
     chosen = precision or (training.precision if training else "float32")
     step = _measure(spec, model, training, size, chosen)
     accumulate = training.accumulate if training else 1
@@ -89,6 +90,7 @@ def make_plan(
         step=step,
         averaged=averaged,
         accumulate=accumulate,
+        parameters=sum(parameter_bytes.values()),
         trained=trained,
         blocks=blocks,
     )

@@ -96,6 +96,44 @@ MODELS = {
             eos_token_id=EOS,
         ),
     ),
+    "gpt_neox": (
+        hf.GPTNeoXForCausalLM,
+        hf.GPTNeoXConfig(
+            vocab_size=31, hidden_size=16, intermediate_size=12, num_hidden_layers=2,
+            num_attention_heads=2, bos_token_id=1, eos_token_id=EOS,
+        ),
+    ),
+    "gptj": (
+        hf.GPTJForCausalLM,
+        hf.GPTJConfig(
+            vocab_size=31, n_embd=16, n_layer=2, n_head=2, n_positions=32, rotary_dim=4,
+            bos_token_id=1, eos_token_id=EOS,
+        ),
+    ),
+    "phi": (hf.PhiForCausalLM, hf.PhiConfig(**_LLAMA | {"num_attention_heads": 2})),
+    "falcon": (
+        hf.FalconForCausalLM,
+        hf.FalconConfig(
+            vocab_size=31, hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+            bos_token_id=1, eos_token_id=EOS,
+        ),
+    ),
+    "falcon-new": (
+        hf.FalconForCausalLM,
+        hf.FalconConfig(
+            vocab_size=31, hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+            num_kv_heads=2, new_decoder_architecture=True, bias=True, tie_word_embeddings=False,
+            bos_token_id=1, eos_token_id=EOS,
+        ),
+    ),
+    "gemma": (hf.GemmaForCausalLM, hf.GemmaConfig(**_LLAMA, head_dim=6, pad_token_id=PAD)),
+    "gemma2": (
+        hf.Gemma2ForCausalLM,
+        hf.Gemma2Config(
+            **_LLAMA, head_dim=6, pad_token_id=PAD, sliding_window=3, query_pre_attn_scalar=9,
+            attn_logit_softcapping=2.0, final_logit_softcapping=5.0,
+        ),
+    ),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
@@ -138,6 +176,9 @@ _ROPES = [
 _SCALINGS = [{**rope, "type": rope["rope_type"]} for rope in _ROPES]
 for rope in _SCALINGS:  # as transformers 4 writes them
     del rope["rope_type"], rope["rope_theta"]
+_PARTIAL = [
+    {**rope, "partial_rotary_factor": 0.5 + 0.5 * (index % 2)} for index, rope in enumerate(_ROPES)
+]
 _ROPE_VALUES = {"rope_parameters": _ROPES, "rope_scaling": _SCALINGS[1:]}
 
 VALUES = {
@@ -156,6 +197,26 @@ VALUES = {
     "gpt_neo": {
         "attention_types": [[[["local"], 2]], [[["global"], 1], [["local"], 1]]],
         "attention_layers": [["local", "local"]], "window_size": [1, 2, 5], "num_layers": [4],
+    },
+    "gpt_neox": {
+        "rope_parameters": _PARTIAL,
+        "rotary_pct": [0.5], "rotary_emb_base": [99],
+    },
+    "gptj": {"rotary_dim": [2, 8, 16], "n_inner": [12]},
+    "phi": {
+        "rope_parameters": _PARTIAL,
+        "rope_theta": [99.0], "num_key_value_heads": [1],
+    },
+    "falcon": _ROPE_VALUES | {
+        "num_kv_heads": [2, 1], "num_ln_in_parallel_attn": [1, 2], "activation": ["relu"],
+        "new_decoder_architecture": [True], "ffn_hidden_size": [12],
+    },
+    "gemma": _ROPE_VALUES | {"head_dim": [4]},
+    "gemma2": _ROPE_VALUES | {
+        "head_dim": [4], "hidden_activation": ["relu", "gelu", "silu"], "sliding_window": [2, 5],
+        "query_pre_attn_scalar": [4, 6], "attn_logit_softcapping": [None, 1.0],
+        "final_logit_softcapping": [None, 1.0],
+        "layer_types": [["full_attention", "sliding_attention"], ["full_attention"] * 2],
     },
     "opt": {"word_embed_proj_dim": [6], "hidden_size": [12]},
     "bloom": {"n_head": [2, 6], "hidden_size": [24]},

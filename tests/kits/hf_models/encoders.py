@@ -25,6 +25,7 @@ _MODELS = {
         hf.ElectraForMaskedLM,
         hf.ElectraConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
     ),
+    "nomic_bert": (hf.NomicBertForMaskedLM, hf.NomicBertConfig(**_BERT)),
     "mpnet": (hf.MPNetForMaskedLM, hf.MPNetConfig(**_BERT, max_position_embeddings=18)),
     "distilbert": (
         hf.DistilBertForMaskedLM,

@@ -20,7 +20,10 @@ SPECS = [
 GENERATING = ["bahdanau-reversal", "gpt2-tiny", "llama-tiny", "transformer-tiny"]
 
 
-def _models(spec, *adapters):
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def _models(spec, *adapters, device="cpu"):
     """Return an accelerated and a plain model with the same trained adapters."""
     model = zoo.compose(spec).eval()
     for index, adapter in enumerate(adapters):
@@ -30,6 +33,7 @@ def _models(spec, *adapters):
     with torch.no_grad():
         for parameter in model.adapters.parameters():
             parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+    model.to(device)
     return (zoo.accelerate(copy.deepcopy(model), enabled=fast) for fast in (True, False))
 
 
@@ -42,10 +46,11 @@ def _run(model, batch):
     return outputs.logits, gradient
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("spec", SPECS)
-def test_accelerated_outputs_and_gradients_contain_the_adapters(spec, grad):
-    fast, plain = _models(spec, {"type": "lora", "rank": 2, "targets": ["*"]})
+def test_accelerated_outputs_and_gradients_contain_the_adapters(spec, grad, device):
+    fast, plain = _models(spec, {"type": "lora", "rank": 2, "targets": ["*"]}, device=device)
     batch = plain.example(3, 6, torch.Generator().manual_seed(0))
     with torch.set_grad_enabled(grad):
         found, expected = _run(fast, batch), _run(plain, batch)

@@ -23,8 +23,10 @@ ATOL = 1e-4
 SAME_CODE = (
     *("mistral", "qwen2", "qwen3", "olmo2", "phi3"),
     *("distilbert", "xlm-roberta", "camembert"),
+    *("mbart", "pegasus", "m2m_100", "mt5", "hubert"),
 )
-"""Architectures whose importers are those of Llama, BERT and RoBERTa with other values."""
+"""Architectures whose importers are those of Llama, BERT, RoBERTa, BART, T5 and wav2vec 2.0 with
+other values."""
 
 
 @pytest.fixture(
@@ -75,6 +77,8 @@ PUBLISHED = {
         "pooler_type": "first_token_transform", "position_embedding_type": "absolute",
         "gradient_checkpointing": False, "finetuning_task": "tnews", "pruned_heads": {},
     },
+    "xlm-roberta": {"output_past": True, "position_embedding_type": "absolute"},
+    "electra": {"summary_activation": "gelu", "embedding_size": 6, "gradient_checkpointing": False},
     "llama": {"is_llama_config": True, "rope_interleaved": False, "max_sequence_length": 2048},
     "opt": {"activation_dropout": 0.0, "prefix": "</s>", "output_projection": True},
     "bloom": {

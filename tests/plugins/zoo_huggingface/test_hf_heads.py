@@ -6,11 +6,13 @@ import pytest
 import torch
 import transformers as hf
 from hf_head_kit import LABELS, fast_tokenizer, head_model
-from hf_model_kit import MODELS, import_and_load
+from hf_model_kit import compare_logits, import_and_load
+from hf_models import MODELS
 from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
+from zoo.registry.component_registry import default_registry
 
 TEXTS = ["the cat sat", "cats on the mat", "the mats"]
 BERT = MODELS["bert"][1]
@@ -143,3 +145,47 @@ def test_a_bare_encoder_without_a_pooler(tmp_path):
     theirs.pooler = None
     theirs.save_pretrained(tmp_path / "theirs")
     assert import_and_load(tmp_path / "theirs", tmp_path).pooler is None
+
+
+NOMIC = {
+    "activation_function": "swiglu", "architectures": ["NomicBertModel"], "attn_pdrop": 0.0,
+    "auto_map": {"AutoModel": "modeling_hf_nomic_bert.NomicBertModel"}, "causal": False,
+    "dense_seq_output": True, "embd_pdrop": 0.0, "fused_bias_fc": True,
+    "fused_dropout_add_ln": True, "initializer_range": 0.02, "layer_norm_epsilon": 1e-12,
+    "max_trained_positions": 2048, "mlp_fc1_bias": False, "mlp_fc2_bias": False,
+    "model_type": "nomic_bert", "n_embd": 8, "n_head": 2, "n_inner": 256, "n_layer": 2,
+    "n_positions": 8192, "pad_vocab_size_multiple": 64, "parallel_block": False,
+    "parallel_block_tied_norm": False, "prenorm": False, "qkv_proj_bias": False,
+    "reorder_and_upcast_attn": False, "resid_pdrop": 0.0, "rotary_emb_base": 1000,
+    "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
+    "rotary_scaling_factor": None, "scale_attn_by_inverse_layer_idx": False,
+    "scale_attn_weights": True, "summary_activation": None, "summary_first_dropout": 0.0,
+    "summary_proj_to_labels": True, "summary_type": "cls_index", "summary_use_proj": True,
+    "torch_dtype": "float32", "type_vocab_size": 2, "use_cache": True, "use_flash_attn": True,
+    "use_rms_norm": False, "use_xentropy": True, "vocab_size": 31,
+}  # fmt: skip
+"""A small model with the keys of the published configs of NomicBERT."""
+
+
+def test_a_published_config_of_nomic_bert_with_the_names_of_its_own_code(tmp_path):
+    folder = tmp_path / "theirs"
+    config = MODELS["nomic_bert"][1]
+    theirs = head_model("NomicBertModel", config, intermediate_size=256, num_hidden_layers=2)
+    theirs.save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps(NOMIC), encoding="utf-8")
+    ours = import_and_load(folder, tmp_path)
+    actual, expected = compare_logits("nomic_bert", ours, theirs)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = hf.AutoModel.from_pretrained(out).eval()
+    assert torch.equal(compare_logits("nomic_bert", ours, again)[1], expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("rotary_scaling_factor", 2), ("prenorm", True), ("causal", True), ("n_heads", 3)],
+)
+def test_other_values_of_published_nomic_configs_raise(tmp_path, key, value):
+    importer = {each.name: each for each in default_registry().importers}["nomic_bert"]
+    with pytest.raises(zoo.ZooError, match=f"'{key}' is"):
+        importer.spec({**NOMIC, key: value})

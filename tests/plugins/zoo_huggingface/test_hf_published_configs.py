@@ -5,7 +5,8 @@ import contextlib
 import pytest
 import torch
 import transformers as hf
-from hf_models import MODELS
+from hf_models import MODELS, published_seq2seq
+from hf_models.published_seq2seq import WAVE
 
 import zoo
 from zoo.registry.component_registry import default_registry
@@ -39,24 +40,6 @@ GPT2 = {
     "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1, "summary_type": "cls_index",
     "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
     "vocab_size": 50257,
-}  # fmt: skip
-MARIAN = {
-    "activation_dropout": 0.0, "activation_function": "swish", "add_bias_logits": False,
-    "add_final_layer_norm": False, "architectures": ["MarianMTModel"], "attention_dropout": 0.0,
-    "bad_words_ids": [[58100]], "bos_token_id": 0, "d_model": 512, "decoder_attention_heads": 8,
-    "decoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_start_token_id": 58100,
-    "dropout": 0.1, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048, "encoder_layers": 6,
-    "eos_token_id": 0, "init_std": 0.02, "is_encoder_decoder": True, "max_length": 512,
-    "max_position_embeddings": 512, "model_type": "marian", "normalize_before": False,
-    "normalize_embedding": False, "num_beams": 6, "pad_token_id": 58100, "scale_embedding": True,
-    "static_position_embeddings": True, "vocab_size": 58101,
-}  # fmt: skip
-T5 = {
-    "architectures": ["T5ForConditionalGeneration"], "d_ff": 2048, "d_kv": 64, "d_model": 512,
-    "decoder_start_token_id": 0, "dropout_rate": 0.1, "eos_token_id": 1, "initializer_factor": 1.0,
-    "is_encoder_decoder": True, "layer_norm_epsilon": 1e-06, "model_type": "t5",
-    "n_positions": 512, "num_heads": 8, "num_layers": 6, "output_past": True, "pad_token_id": 0,
-    "relative_attention_num_buckets": 32, "vocab_size": 32128,
 }  # fmt: skip
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
@@ -135,24 +118,12 @@ VIT = {
     "model_type": "vit", "num_attention_heads": 12, "num_channels": 3, "num_hidden_layers": 12,
     "patch_size": 16, "qkv_bias": True,
 }  # fmt: skip
-WAVE = {
-    "activation_dropout": 0.1, "apply_spec_augment": True, "architectures": ["Wav2Vec2ForCTC"],
-    "attention_dropout": 0.1, "bos_token_id": 1, "conv_bias": False, "conv_dim": [512] * 7,
-    "conv_kernel": [10, 3, 3, 3, 3, 2, 2], "conv_stride": [5, 2, 2, 2, 2, 2, 2],
-    "ctc_loss_reduction": "sum", "do_stable_layer_norm": False, "eos_token_id": 2,
-    "feat_extract_activation": "gelu", "feat_extract_norm": "group", "final_dropout": 0.1,
-    "hidden_act": "gelu", "hidden_dropout": 0.1, "hidden_size": 768, "intermediate_size": 3072,
-    "layer_norm_eps": 1e-05, "layerdrop": 0.1, "mask_time_prob": 0.05, "model_type": "wav2vec2",
-    "num_attention_heads": 12, "num_conv_pos_embedding_groups": 16,
-    "num_conv_pos_embeddings": 128, "num_feat_extract_layers": 7, "num_hidden_layers": 12,
-    "pad_token_id": 0, "vocab_size": 32,
-}  # fmt: skip
 
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
-EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, "marian": 2 * 512 * 512, "wav2vec2": 768}
+EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 
-ALL = [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE]
+ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, VIT, *published_seq2seq.ALL]
 ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
@@ -165,7 +136,7 @@ def test_a_published_config_gives_the_published_number_of_parameters(config):
         theirs = MODELS[model_type][0](hf.CONFIG_MAPPING[model_type](**options))
     count = sum(parameter.numel() for parameter in theirs.parameters())
     # final_logits_bias is a buffer in transformers, a parameter in the zoo.
-    count += config["vocab_size"] if model_type == "marian" else 0
+    count += config["vocab_size"] if hasattr(theirs, "final_logits_bias") else 0
     assert zoo.check(IMPORTERS[model_type].spec(config)).parameters == count - EXTRA.get(
         model_type, 0
     )

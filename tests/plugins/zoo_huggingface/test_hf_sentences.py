@@ -1,11 +1,13 @@
 """Folders of sentence-transformers: small random ones, and a published model."""
 
+import importlib
 import json
 from importlib.resources import as_file, files
 
 import pytest
 import torch
 import transformers as hf
+from hf_head_kit import fast_tokenizer, head_model
 from hf_model_kit import import_and_load, padded_batch
 from hf_models import MODELS
 from typer.testing import CliRunner
@@ -24,6 +26,7 @@ POOLINGS = {
     "mean": lambda states, mask: (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True),
     "cls": lambda states, mask: states[:, 0],
     "max": lambda states, mask: states.masked_fill(~mask[..., None], -1e9).amax(1),
+    "lasttoken": lambda states, mask: states[torch.arange(len(mask)), mask.sum(1) - 1],
 }
 
 
@@ -79,7 +82,7 @@ def test_vectors_of_an_imported_and_exported_encoder(folder, tmp_path, mode):
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"pooling_mode": "lasttoken"}, "lasttoken.*mean, cls, max"),
+        ({"pooling_mode": "weightedmean"}, "weightedmean.*mean, cls, max"),
         ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, "cls and max"),
         ({}, "not set.*mean, cls, max"),
         ({"pooling_mode": 3}, " 3;"),
@@ -116,7 +119,7 @@ def test_unsupported_modules_raise(folder, tmp_path, rows, reason):
 @pytest.mark.parametrize(
     ("file", "options", "reason"),
     [
-        ("sentence_bert_config.json", {"do_lower_case": True}, "'do_lower_case' is True"),
+        ("sentence_bert_config.json", {"query_length": 4}, "'query_length' is 4"),
         (
             "config_sentence_transformers.json",
             {"default_prompt_name": "q"},
@@ -131,6 +134,90 @@ def test_options_that_change_texts_raise(folder, tmp_path, file, options, reason
         import_and_load(folder, tmp_path)
     (folder / file).write_text(json.dumps(dict.fromkeys(options)))
     import_and_load(folder, tmp_path)
+
+
+TEXTS = ["THE cat SAT on the mat the cats", "cat", "", "Mats on", "ΣΑΣ the cat"]
+
+
+def make_folder(folder, *, lowercase, pooling, dense=(), normalise=True, max_length=6):
+    """Save a sentence encoder with the library itself, and return it."""
+    library = pytest.importorskip("sentence_transformers")
+    modules = importlib.import_module("sentence_transformers.sentence_transformer.modules")
+    base = folder / "base"
+    head_model("BertModel", MODELS["bert"][1]).save_pretrained(base)
+    fast_tokenizer().save_pretrained(base)
+    parts = [
+        modules.Transformer(str(base), max_seq_length=max_length, do_lower_case=lowercase),
+        modules.Pooling(8, pooling_mode=pooling),
+    ]
+    width = 8
+    for out, activation in dense:
+        parts.append(modules.Dense(width, out, activation_function=activation))
+        width = out
+    parts += [modules.Normalize()] if normalise else []
+    encoder = library.SentenceTransformer(modules=parts, device="cpu")
+    encoder.save(str(folder / "theirs"))
+    return encoder
+
+
+@pytest.mark.parametrize(
+    ("lowercase", "pooling", "dense", "normalise"),
+    [
+        (True, "mean", [(5, torch.nn.Tanh())], True),
+        (False, "cls", [(6, torch.nn.Identity()), (3, torch.nn.Tanh())], False),
+        (False, "lasttoken", [], True),
+    ],
+)
+def test_raw_texts_have_the_vectors_of_the_library(tmp_path, lowercase, pooling, dense, normalise):
+    theirs = make_folder(
+        tmp_path, lowercase=lowercase, pooling=pooling, dense=dense, normalise=normalise
+    )
+    expected = theirs.encode(TEXTS, convert_to_tensor=True)
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
+
+    vectors = zoo.embed(ours, TEXTS, batch_size=3)
+
+    torch.testing.assert_close(vectors, expected, atol=ATOL, rtol=0)
+    assert ours.spec["preprocessing"]["source"]["max_length"] == 6
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = type(theirs)(str(out), device="cpu")
+    torch.testing.assert_close(
+        again.encode(TEXTS, convert_to_tensor=True), expected, atol=ATOL, rtol=0
+    )
+
+
+def test_older_files_set_lower_case_and_length(tmp_path):
+    theirs = make_folder(tmp_path, lowercase=False, pooling="mean")
+    folder = tmp_path / "theirs"
+    options = {"max_seq_length": 5, "do_lower_case": True}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(options))
+    expected = type(theirs)(str(folder), device="cpu").encode(TEXTS, convert_to_tensor=True)
+    vectors = zoo.embed(import_and_load(folder, tmp_path), TEXTS)
+    torch.testing.assert_close(vectors, expected, atol=ATOL, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"activation_function": "torch.nn.modules.activation.ReLU"}, "ReLU.*Tanh"),
+        ({"use_residual": True}, "2_Dense/config.json: 'use_residual' is True"),
+        ({"out_features": "5"}, "'out_features' should be an integer"),
+    ],
+)
+def test_other_dense_modules_raise(tmp_path, changes, reason):
+    make_folder(tmp_path, lowercase=False, pooling="mean", dense=[(5, torch.nn.Tanh())])
+    file = tmp_path / "theirs" / "2_Dense" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    with pytest.raises(zoo.ZooError, match=reason):
+        import_and_load(tmp_path / "theirs", tmp_path)
+
+
+def test_a_dense_module_without_safetensors_raises_with_the_command(tmp_path):
+    make_folder(tmp_path, lowercase=False, pooling="mean", dense=[(5, torch.nn.Tanh())])
+    weights = tmp_path / "theirs" / "2_Dense" / "model.safetensors"
+    weights.rename(weights.with_name("pytorch_model.bin"))
+    with pytest.raises(zoo.ZooError, match=r"2_Dense/pytorch_model\.bin may contain a pickle"):
+        import_and_load(tmp_path / "theirs", tmp_path)
 
 
 SENTENCES = [

@@ -35,6 +35,7 @@ def states(model: zoo.Model, text: torch.Tensor) -> torch.Tensor:
     [
         ("mean", lambda states: states.mean(dim=0)),
         ("first", lambda states: states[0]),
+        ("last", lambda states: states[-1]),
         ("max", lambda states: states.max(dim=0).values),
     ],
 )
@@ -46,6 +47,20 @@ def test_a_padded_text_is_pooled_over_its_valid_tokens(pooling, pooled):
     for text, length, vector in zip(TEXTS, [4, 2, 1], vectors, strict=True):
         expected = pooled(states(model, text[None, :length]))
         torch.testing.assert_close(vector, expected, atol=1e-6, rtol=0)
+
+
+def test_projections_follow_the_pooling_in_training_too():
+    projections = [{"dim": 3}, {"dim": 5, "activation": "none", "bias": False}]
+    model = compose(pooling="first", normalise=False, projections=projections)
+    first, second = model.projections
+    first_states = model.encode(TEXTS).states[:, 0]
+    expected = torch.tanh(first_states @ first.map.weight.T + first.map.bias) @ second.map.weight.T
+
+    vectors = model.embed({"source": TEXTS})
+    logits = model({"source": TEXTS, "target": TEXTS}).logits[:, 0]
+
+    torch.testing.assert_close(vectors, expected)
+    torch.testing.assert_close(logits.diagonal(), torch.full((3,), 20.0))
 
 
 def test_normalise_scales_vectors_to_length_one():

@@ -117,6 +117,18 @@ def test_without_padding_every_token_is_valid():
     assert token.table.weight.abs().sum(dim=1).all()
 
 
+def test_the_embedding_of_padding_is_trained_on_request():
+    torch.manual_seed(0)
+    tokens = torch.tensor([[0, 1, 2]])
+    for trained in (False, True):
+        token = Token(vocab=4, dim=2, train_padding=trained)
+        assert bool(token.table.weight[0].any()) == trained
+        assert token.mask(tokens).tolist() == [[False, True, True]]
+        (token(tokens).sum() + token.unembed(torch.ones(1, 2)).sum()).backward()
+        expected = [2.0, 2.0] if trained else [0.0, 0.0]
+        assert token.table.weight.grad[0].tolist() == expected
+
+
 def test_segment_embeddings_are_added_except_at_padding():
     token = Token(vocab=3, dim=2, scaled=True, segments=2).double()
     token.load_state_dict({

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from zoo_transformer.norm import Norm, RMSNorm
+from zoo_transformer.norm import Norm, RMSNorm, RMSNormPlusOne
 
 
 def test_rms_norm_has_known_values():
@@ -69,3 +69,21 @@ def test_state_dict_keys():
 
     assert names(Norm()) == {"weight": (4,), "bias": (4,)}
     assert names(Norm(kind="rms")) == {"weight": (4,)}
+
+
+def test_weights_plus_one_have_the_values_of_rms_norm():
+    norm, other = Norm(kind="rms-plus-one", eps=0.25).build(3), RMSNorm(3, 0.25)
+    assert isinstance(norm, RMSNormPlusOne)
+    x = torch.tensor([[1.0, 2.0, 3.0]])
+    torch.testing.assert_close(norm(x), other(x))
+    with torch.no_grad():
+        norm.weight.copy_(torch.tensor([1.0, 0.0, -0.5]))
+        other.weight.copy_(torch.tensor([2.0, 1.0, 0.5]))
+    torch.testing.assert_close(norm(x), other(x))
+    # 1 + w is not rounded to half precision: 2**-9 would be lost.
+    half = norm.bfloat16()
+    half.weight.data.fill_(2**-9)
+    x = torch.full((1, 3), 256.0, dtype=torch.bfloat16)
+    expected = (256 * (256.0**2 + 0.25) ** -0.5) * (1 + 2**-9)
+    assert half(x).dtype == torch.bfloat16
+    torch.testing.assert_close(half(x)[0, 0], torch.tensor(expected).bfloat16())

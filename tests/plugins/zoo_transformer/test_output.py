@@ -59,3 +59,12 @@ def test_state_dict_keys():
     assert names() == ["map.weight"]
     assert names(bias=True) == ["bias", "map.weight"]
     assert names(tied=True) == ["embedding.table.weight"]
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_cap_limits_the_logits(tied):
+    embedding, states = token(), torch.randn(2, 4, 2)
+    plain = Output(embedding=embedding, tied=tied)
+    capped = Output(embedding=embedding, tied=tied, cap=0.5)
+    capped.load_state_dict(plain.state_dict())
+    torch.testing.assert_close(capped(states), 0.5 * torch.tanh(plain(states) / 0.5))

@@ -51,3 +51,13 @@ def test_unequal_widths_raise():
 
 def test_state_dict_is_empty():
     assert list(ScaledDot(query_dim=4, key_dim=4).state_dict()) == []
+
+
+def test_scale_and_cap_have_known_values():
+    query, key = torch.tensor([[1.0, 2.0]]), torch.tensor([[4.0, 3.0]])
+    scorer = ScaledDot(query_dim=2, key_dim=2, scale=0.5, cap=2.0)
+    # The inner product is 10, half of it 5.
+    expected = 2 * math.tanh(5 / 2)
+    assert scorer(query, key).item() == pytest.approx(expected)
+    assert scorer.score_pairs(query, key).item() == pytest.approx(expected)
+    assert ScaledDot(query_dim=2, key_dim=2, scale=0.5)(query, key).item() == 5

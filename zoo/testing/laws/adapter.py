@@ -29,7 +29,7 @@ def _compose(config: Configuration, *, adapted: bool = True) -> Model:
     registry = config.registry.with_components([AdaptedModel], plugin="zoo-testing")
     spec = {"zoo": 1, "name": "adapted", "model": "zoo-testing:adapted"}
     if adapted:
-        spec["adapters"] = {_NAME: config.data}  # type: ignore[assignment]
+        spec["adapters"] = {_NAME: config.data}
     return compose(spec, registry=registry, dtype=torch.float64).eval()
 
 
@@ -40,7 +40,7 @@ def _trained(config: Configuration) -> Model:
     with torch.no_grad():
         for parameter in find_adapters(model)[_NAME].parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter += noise.to(parameter)
+            parameter.add_(noise.to(parameter))
     return model
 
 
@@ -85,7 +85,7 @@ def only_adapter_gradients(config: Configuration) -> None:
     """Only its parameters get gradients; those of the model are frozen and do not change."""
     model = _trained(config).train()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    _logits(model).square().sum().backward()
+    torch.autograd.backward(_logits(model).square().sum())
     found = {name for name, p in model.named_parameters() if p.grad is not None}
     own = {name for name, _ in model.named_parameters() if name.startswith(f"{ADAPTERS}.")}
     assert found <= own, f"{sorted(found - own)[:1]} of the model has a gradient"

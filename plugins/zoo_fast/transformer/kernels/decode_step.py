@@ -9,6 +9,7 @@ import torch
 import triton
 from torch import Tensor, nn
 
+from zoo.plugin import Attention
 from zoo_fast.device.triton_support import dependent_launch, shared_memory
 from zoo_fast.transformer.cached_state import SLOTS, CachedState
 from zoo_fast.transformer.kernels import attention_triton, decoding_linear_triton, norm_triton
@@ -160,7 +161,7 @@ def _self_attention(
         **tiles,
         **dependent_launch(x),
     )
-    context = _attend(queries, keys, values, state, cached=True)
+    context = _attend(attention, queries, keys, values, state, cached=True)
     output = _linear(_Input(context, None, None), attention.out, residual)
     return _Rows(output, _after(block, norm))
 
@@ -171,7 +172,7 @@ def _cross_attention(rows: _Rows, state: CachedState, block: Block, index: int) 
     queries = _linear(sublayer, attention.query)
     queries = queries.view(-1, attention.heads, attention.head_dim)
     keys, values = state.shared[f"{index}.keys"], state.shared[f"{index}.values"]
-    context = _attend(queries, keys, values, state, cached=False)
+    context = _attend(attention, queries, keys, values, state, cached=False)
     output = _linear(_Input(context, None, None), attention.out, residual)
     return _Rows(output, _after(block, norm))
 
@@ -231,6 +232,7 @@ def _linear(
 
 
 def _attend(
+    attention: Attention,
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -259,7 +261,7 @@ def _attend(
         lse,
         S=S,
         W=W,
-        scale=D**-0.5,
+        scale=attention.scorers.first.scale,
         **dict(zip(("key_b", "key_h", "key_s"), keys.stride(), strict=False)),
         **dict(zip(("value_b", "value_h", "value_s"), values.stride(), strict=False)),
         D=D,

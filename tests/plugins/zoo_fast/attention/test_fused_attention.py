@@ -12,6 +12,7 @@ from zoo_fast.attention.fused_attention import AdditiveAttention, InnerProductAt
 from zoo_transformer.scaled_dot import ScaledDot
 
 CPU = torch.device("cpu")
+CAPPED = Blueprint.of(ScaledDot, cap=2.0)
 
 
 class Uniform(Alignment):
@@ -47,9 +48,10 @@ def test_inner_products_with_softmax_are_accelerated(scorer, heads):
     [
         ({"align": Blueprint.of(Uniform)}, "alignment 'uniform' is not known as a softmax"),
         ({"scorer": "additive"}, "scorer 'additive' is not known as an inner product"),
+        ({"scorer": CAPPED}, "scorer 'scaled-dot' is not known as an inner product"),
         ({"scorer": Blueprint.of(Doubled)}, "scorer 'doubled' is not known as an inner product"),
     ],
-    ids=["alignment", "scorer", "subclass"],
+    ids=["alignment", "scorer", "cap", "subclass"],
 )
 def test_other_parts_use_the_reference_path(form, reason):
     assert why_not(InnerProductAttention(), build(**form), CPU) == reason
@@ -107,3 +109,12 @@ def test_an_accelerated_model_compiles_without_graph_breaks(spec, device):
     torch.compiler.reset()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(batch).logits, model(batch).logits)
+
+
+def test_scales_and_caps_of_scores_are_not_ignored():
+    for params in ({"scale": 0.7}, {"cap": 0.5}):
+        attention = build(Blueprint.of(ScaledDot, **params), heads=2)
+        states = 3 * randn(2, 3, 6)
+        expected = attention(states, states).context
+        assert not torch.allclose(build(heads=2)(states, states).context, expected)
+        torch.testing.assert_close(accelerate(attention)(states, states).context, expected)

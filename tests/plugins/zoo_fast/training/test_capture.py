@@ -5,6 +5,7 @@ import torch
 import zoo
 from zoo.acceleration.binding import bound_accelerations
 from zoo.training.local_step import LocalStep, LossModule
+from zoo.training.recomputation import recompute_parts
 from zoo_fast.training.capture import make_capturable, why_not_captured
 
 CUDA = torch.device("cuda")
@@ -31,6 +32,15 @@ def test_reasons():
     assert why_not_captured(module, adam, CUDA) == "the model has module hooks"
     handle.remove()
     assert why_not_captured(module, adam, CUDA) is None
+
+
+def test_recomputed_parts_are_not_captured():
+    model, module = build()
+    adam = torch.optim.Adam(model.parameters())
+    recompute_parts(model, ["encoder.blocks.0"])
+    assert why_not_captured(module, adam, CUDA) == (
+        "a part of the model has another forward method, such as one that is recomputed"
+    )
 
 
 def test_learning_rate_is_a_tensor_that_the_schedule_fills():

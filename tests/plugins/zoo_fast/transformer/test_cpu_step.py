@@ -29,6 +29,7 @@ PARTS = {
     },
     "norms on both sides, of each head": {
         "norm": {"place": "both", "kind": "rms"},
+        "output": {"cap": 2.0},
         "attention": {**ATTENTION, "norm": {"kind": "layer"}},
     },
 }

@@ -30,6 +30,7 @@ CASES = {
 }
 YARN = {"type": "yarn", "factor": 4.0, "original_length": 4}
 CASES["yarn"] = ({**LLAMA, "position": {"type": "rotary", "scaling": YARN}}, *CASES["llama"][1:])
+CASES["llama"][1]["scorer"] = {"type": "scaled-dot", "scale": 0.3}
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gpt", "interleaved")]
 ALL = ["post-norm", "llama", "yarn", *SLOW]
 
@@ -172,6 +173,9 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.double()
         assert "the dtype is not" in reason()
         decoder.float()
+        decoder.blocks[0].attention.scorers.first.cap = 5.0
+        assert reason() == "the scores have a cap"
+        decoder.blocks[0].attention.scorers.first.cap = None
         decoder.position.dim = 16
         assert reason() == "position 'rotary' rotates a part of each head only"
         decoder.position.dim = 32

@@ -24,6 +24,7 @@ SINGLE = Distribution(
     step=STEP,
     averaged=False,
     accumulate=1,
+    parameters=600,
     trained=600,
     blocks=(200, 100),
 )

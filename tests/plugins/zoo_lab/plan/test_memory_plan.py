@@ -99,3 +99,49 @@ def test_nothing_is_allocated():
     """The weights of llama-7b take 27 GB."""
     plan = _plan("fsdp:64", "1x64", "llama-7b")
     assert plan.sizes["weights"] > 25e9 / 64
+
+
+def _training(**train):
+    data = {"type": "plain-text", "files": "x.txt"}
+    batch = {"items": 4, "block": 8}
+    return {
+        "extends": SPEC,
+        "zoo": 1,
+        "name": "tuned",
+        "preprocessing": {"target": "text"},
+        "train": {"data": data, "optimiser": "adamw", "batch": batch, "steps": 5, **train},
+    }
+
+
+def test_only_what_is_trained_has_gradients_and_a_state():
+    whole = _plan("single", source=_training())
+    frozen = _plan("single", source=_training(freeze=["embedding", "decoder.position"]))
+    tables = 512 * (math.ceil(31 * 16 / 128) + math.ceil(32 * 16 / 128))
+    assert frozen.sizes["weights"] == whole.sizes["weights"]
+    assert whole.sizes["gradients"] - frozen.sizes["gradients"] == tables
+    assert whole.sizes["optimiser"] - frozen.sizes["optimiser"] == 2 * tables + 2 * 512
+    assert frozen.settings["freeze"] == "embedding, decoder.position (train)"
+
+
+def test_frozen_weights_are_gathered_but_not_reduced():
+    whole = _plan("fsdp:4", source=_training()).communication
+    frozen = _plan("fsdp:4", source=_training(freeze=["embedding"])).communication
+    assert frozen["all-gather"] == whole["all-gather"]
+    assert frozen["reduce-scatter"] < whole["reduce-scatter"]
+
+
+def test_activations_below_what_is_trained_are_not_kept():
+    top = {"freeze": ["embedding", "decoder.position", "decoder.blocks.0"]}
+    whole, frozen = (_plan("single", source=_training(**each)) for each in ({}, top))
+    assert frozen.sizes["activations"] < 0.8 * whole.sizes["activations"]
+
+
+def test_blocks_that_are_computed_again_keep_their_inputs_only():
+    whole = _plan("single", "4x32", source=_training())
+    less = _plan("single", "4x32", source=_training(checkpointing=True))
+    inputs = 2 * 4 * 31 * 16 * 4
+    assert less.sizes["activations"] < whole.sizes["activations"] / 2
+    assert less.sizes["activations"] > inputs
+    assert less.total < whole.total
+    half = _plan("single", "4x32", source=_training(checkpointing=True), precision="bfloat16")
+    assert half.sizes["activations"] < whole.sizes["activations"] / 2

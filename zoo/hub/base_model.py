@@ -9,9 +9,8 @@ from typing import Any
 from zoo.artifact.hashing import check_files
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.errors import ZooError
-from zoo.hub.models import find, named_path
+from zoo.hub.models import base_reference, named_path
 from zoo.hub.reference import is_repository
-from zoo.hub.shipped import is_shipped
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,7 @@ def find_base(name: str) -> BaseModel:
     Raises:
         ZooError: if there is no such model, or it is not a model of this library.
     """
-    expanded = os.path.expanduser(name)
-    path = find(expanded)
-    is_remote = named_path(expanded) is None and not is_shipped(expanded)
-    commit = (path if path.is_dir() else path.parent).name if is_remote else None
+    path, _, commit = base_reference(os.path.expanduser(name))
     return BaseModel(name, open_artifact(path), commit)
 
 

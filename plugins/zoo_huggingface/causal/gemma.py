@@ -1,0 +1,71 @@
+"""Gemma: Llama with scaled embeddings, GELU, and norms with the weights 1 + w."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from zoo_huggingface.architecture import Config
+from zoo_huggingface.causal.llama import Llama
+from zoo_huggingface.config_fields import ConfigField, RequiredValue, config_error
+from zoo_huggingface.config_keys import ignored_keys
+from zoo_huggingface.templates import ACTIVATIONS, language_model_template, transformer_template
+
+_ACTIVATIONS = {"gelu_pytorch_tanh": "gelu-tanh", **ACTIVATIONS, "gelu": "gelu-tanh"}
+"""Activations; 'gelu' in early configs means the approximation."""
+
+
+def gemma_template(**norm: Any) -> dict[str, Any]:
+    """Return the template of a Gemma with norms at this place."""
+    template = language_model_template(
+        transformer_template(
+            attention={"scorer": {"type": "scaled-dot"}, "align": {"type": "soft"}},
+            feed_forward={"gated": True, "bias": False},
+            norm={"kind": "rms-plus-one", **norm},
+            position={"type": "rotary"},
+        )
+    )
+    embedding = {**template["model"]["embedding"], "scaled": True}
+    return {**template, "model": {**template["model"], "embedding": embedding}}
+
+
+class Gemma(Llama):
+    """Gemma (Gemma Team 2024)."""
+
+    name = "gemma"
+    model_classes: ClassVar[tuple[str, ...]] = ("GemmaForCausalLM",)
+    default_kv_heads: ClassVar[Any] = 16
+    default_head_dim = 256
+    tied_by_default = True
+    template: ClassVar[Mapping[str, Any]] = gemma_template(place="pre")
+    fields: ClassVar[tuple[ConfigField, ...]] = (
+        *(field for field in Llama.fields if field.key != "hidden_act"),
+        ConfigField(
+            "hidden_act",
+            "model.decoder.feed_forward.activation",
+            str,
+            "gelu_pytorch_tanh",
+            value_map=_ACTIVATIONS,
+        ),
+    )
+    used_keys: ClassVar[tuple[str, ...]] = (*Llama.used_keys, "use_bidirectional_attention")
+    ignored_keys: ClassVar[Mapping[str, str]] = {
+        **Llama.ignored_keys,
+        **ignored_keys({"transformers does not read it": "hidden_activation"}),
+    }
+    required_values = (
+        *Llama.required_values,
+        RequiredValue("mlp_bias", False, "Gemma has no bias in its feed-forward layers"),
+    )
+
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
+        both_sides = config.get("use_bidirectional_attention")
+        if both_sides not in (None, False):
+            raise config_error(
+                "use_bidirectional_attention",
+                both_sides,
+                "attention to later tokens is not supported",
+            )
+
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
+        del config["mlp_bias"]

@@ -1,0 +1,60 @@
+"""Vectors of raw texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.data.preprocessing import build_preprocessors
+from zoo.errors import InputError, ZooError
+from zoo.generation.raw_inputs import encode_inputs, to_list
+from zoo.interfaces import Model
+from zoo.interfaces.evaluation_mode import evaluation_mode
+from zoo.registry.component_registry import ComponentRegistry
+
+_SOURCE = "source"
+
+
+@torch.no_grad()
+def embed(
+    model: Model,
+    inputs: Sequence[Any],
+    *,
+    batch_size: int = 32,
+    registry: ComponentRegistry | None = None,
+) -> Tensor:
+    """Return one vector for each input, [N, D], in evaluation mode.
+
+    Args:
+        model: a model with the method `embed`, such as a sentence encoder.
+        inputs: texts, or what the preprocessor of the model's source takes.
+        batch_size: number of inputs that are encoded together.
+
+    Raises:
+        DataError: if an input cannot be used.
+    """
+    compute = getattr(model, "embed", None)
+    if compute is None:
+        raise ZooError(f"model '{model.name}' does not compute one vector for each input")
+    if batch_size < 1:
+        raise ZooError(f"batch_size is {batch_size}, but must be at least 1")
+    preprocessors = build_preprocessors(model, registry=registry)
+    if _SOURCE not in preprocessors:
+        raise ZooError(
+            f"model '{model.name}' has no preprocessor for '{_SOURCE}'; add it to the section "
+            "'preprocessing' of the spec, or call model.embed with a batch of tensors"
+        )
+    values = to_list(inputs)
+    vectors = []
+    with evaluation_mode(model):
+        for start in range(0, len(values), batch_size):
+            rows = [{_SOURCE: value} for value in values[start : start + batch_size]]
+            try:
+                batch = encode_inputs(model, preprocessors, rows)
+            except InputError as error:
+                raise InputError(error.message, start + error.number) from None
+            vectors.append(compute(batch))
+    return torch.cat(vectors)
