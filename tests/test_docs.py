@@ -117,6 +117,7 @@ NOT_RUN = {
     "hub.md",
     "interfaces.md",
     "laboratory.md",
+    "importers.md",
     "maps.md",
     "new-architecture.md",
     "performance.md",

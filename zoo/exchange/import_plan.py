@@ -62,7 +62,7 @@ class ImportPlan:
         arrays = {name: tensor.numpy() for name, tensor in self.original().items()}
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "random-inputs.npz"
-            numpy.savez(file, **arrays)
+            numpy.savez(file, **arrays)  # type: ignore[arg-type]
             return self.check(file, tolerance=tolerance, dtype=torch.float32)
 
     def check(
