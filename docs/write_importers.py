@@ -51,9 +51,7 @@ def _section(importer: Architecture, figures: Mapping[str, float]) -> str:
         "classes": _code(importer.model_classes),
         "keys taken": _code(sorted(importer.config_keys)),
         "refused": ", ".join(refused) or "none by a rule of its own",
-        "difference": f"{figures[importer.name]:.1e}"
-        if importer.name in figures
-        else "not measured",
+        "difference": _difference(figures.get(importer.name)),
     }
     lines = (f"- {label}: {text}\n" for label, text in rows.items())
     return f"\n## {importer.name}\n\n{''.join(lines)}"
