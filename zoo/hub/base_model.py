@@ -8,6 +8,7 @@ from typing import Any
 
 from zoo.artifact.hashing import check_files
 from zoo.artifact.mapped_file import Artifact, open_artifact
+from zoo.data.files import expand_path
 from zoo.errors import ZooError
 from zoo.hub.models import base_reference, named_path
 from zoo.hub.reference import is_repository
@@ -67,7 +68,7 @@ def find_base(name: str) -> BaseModel:
     Raises:
         ZooError: if there is no such model, or it is not a model of this library.
     """
-    path, _, commit = base_reference(os.path.expanduser(name))
+    path, _, commit = base_reference(_expand(name))
     return BaseModel(name, open_artifact(path), commit)
 
 
@@ -82,6 +83,11 @@ def model_spec(name: str) -> dict[str, Any]:
 
 def repository(name: str) -> str | None:
     """Return ``org/name`` if a model is on the Hub, for a model card; None for other models."""
-    if named_path(os.path.expanduser(name)) is not None or not is_repository(name):
+    if named_path(_expand(name)) is not None or not is_repository(name):
         return None
     return name.removeprefix("hub:").partition("@")[0]
+
+
+def _expand(name: str) -> str:
+    """Return a name; in a path, ``~`` and variables at its start are replaced."""
+    return os.fspath(expand_path(name)) if name.startswith(("~", "$")) else name
