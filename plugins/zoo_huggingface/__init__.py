@@ -40,6 +40,10 @@ from zoo_huggingface.seq2seq.t5 import T5
 from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 from zoo_huggingface.speech.whisper import Whisper
+from zoo_huggingface.vision.clip import Clip
+from zoo_huggingface.vision.deit import DeiT
+from zoo_huggingface.vision.dinov2 import Dinov2
+from zoo_huggingface.vision.siglip import Siglip
 from zoo_huggingface.vision.vit import ViT
 
 
@@ -81,6 +85,10 @@ def zoo_importers() -> Sequence[Importer]:
         Gemma(),
         Gemma2(),
         ViT(),
+        DeiT(),
+        Dinov2(),
+        Clip(),
+        Siglip(),
         Wav2Vec2(),
         Hubert(),
         Whisper(),

@@ -34,6 +34,8 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
+    if "layer_scale" in result:  # a number is an initial value
+        result["layer_scale"] = result["layer_scale"] is not None
     if "pattern" in result:
         kinds = result["pattern"] or [_KIND]
         result["pattern"] = [kinds[index % len(kinds)] for index in range(result["layers"])]

@@ -18,6 +18,7 @@ ACTIVATIONS = {
     "gelu_new": "gelu-tanh",
     "gelu_pytorch_tanh": "gelu-tanh",
     "gelu_fast": "gelu-tanh",
+    "quick_gelu": "quick-gelu",
     "silu": "silu",
     "swish": "silu",
 }

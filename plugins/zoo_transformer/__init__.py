@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Component, hookimpl
+from zoo_transformer.attention_pooling import AttentionPooling
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
@@ -13,5 +14,6 @@ def zoo_components() -> Sequence[type[Component]]:
     return [
         ScaledDot,
         TransformerEncoder,
+        AttentionPooling,
         TransformerDecoder,
     ]

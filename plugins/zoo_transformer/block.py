@@ -17,6 +17,7 @@ from zoo_transformer.layer_kind import (
     StackOptions,
     require_rotary,
 )
+from zoo_transformer.layer_scale import scale_output
 from zoo_transformer.norm import Norm
 
 
@@ -34,7 +35,7 @@ class Block(nn.Module):
         options: dropout probability of each sublayer's output, and whether attention and
             feed-forward network are computed in parallel, x + attend(norm(x)) + FFN(norm(x)), with
             one norm each ('parallel', Black et al. 2022) or a shared one ('parallel-shared', Wang
-            and Komatsuzaki 2021).
+            and Komatsuzaki 2021), and the initial factors of each sublayer's output.
 
     Shapes:
         [B, T, dim] -> [B, T, dim].
@@ -58,17 +59,24 @@ class Block(nn.Module):
         kind, self.sublayers = kind or LayerKind(), options.sublayers
         if self.sublayers != "sequential" and (norm.place != "pre" or cross is not None):
             raise ZooError("parallel sublayers require norms of place 'pre' and no source")
+        if options.layer_scale is not None and norm.place not in ("pre", "post"):
+            raise ZooError(
+                f"layer_scale requires norms of place 'pre' or 'post', not '{norm.place}'"
+            )
         self.dim, self.memory_dim, self.place = dim, memory_dim, norm.place
         self.attention = _build_attention(attention, dim, dim)
         self.attention_norm = norm.build(dim)
         self.attention_output_norm = norm.build_output(dim)
+        self.attention_scale = options.build_scale(dim)
         if cross is not None:
             self.cross = _build_attention(cross, dim, memory_dim)
             self.cross_norm = norm.build(dim)
             self.cross_output_norm = norm.build_output(dim)
+            self.cross_scale = options.build_scale(dim)
         self.feed_forward = feed_forward.build(dim=dim)
         self.feed_forward_norm = norm.build(dim) if self.sublayers != "parallel-shared" else None
         self.feed_forward_output_norm = norm.build_output(dim)
+        self.feed_forward_scale = options.build_scale(dim)
         self.dropout = nn.Dropout(options.dropout)
         self.window, self.no_position = kind.window, kind.no_position
         self.position = kind.build_position(self.attention)
@@ -102,11 +110,11 @@ class Block(nn.Module):
                 states = update_cache(self.attention.prepare(y, position=position, offset=offset))
             context: Tensor
             context = self.attention(y, states, mask, position=position, offset=offset).context
-            return context
+            return scale_output(self.attention_scale, context)
 
         def attend_memory(y: Tensor) -> Tensor:
             context: Tensor = self.cross(y, memory, memory_mask, offset=offset).context
-            return context
+            return scale_output(self.cross_scale, context)
 
         if self.sublayers != "sequential":
             return self._parallel(x, attend)
@@ -114,9 +122,7 @@ class Block(nn.Module):
         if memory is not None:
             x = self.residual(x, attend_memory, self.cross_norm, self.cross_output_norm)
         assert self.feed_forward_norm is not None
-        return self.residual(
-            x, self.feed_forward, self.feed_forward_norm, self.feed_forward_output_norm
-        )
+        return self.residual(x, self._feed, self.feed_forward_norm, self.feed_forward_output_norm)
 
     def extra_repr(self) -> str:
         names = ("dim", "memory_dim", "place", "sublayers", "window")
@@ -132,11 +138,14 @@ class Block(nn.Module):
             return None
         return position if self.position is None else self.position
 
+    def _feed(self, x: Tensor) -> Tensor:
+        return scale_output(self.feed_forward_scale, self.feed_forward(x))
+
     def _parallel(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the outputs of both sublayers to x."""
         normed = self.attention_norm(x)
         second = normed if self.feed_forward_norm is None else self.feed_forward_norm(x)
-        result: Tensor = x + self.dropout(attend(normed)) + self.dropout(self.feed_forward(second))
+        result: Tensor = x + self.dropout(attend(normed)) + self.dropout(self._feed(second))
         return result
 
     def residual(

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
@@ -17,7 +18,8 @@ class FeedForward(nn.Module):
     Args:
         dim: width of the states.
         hidden: width of the hidden layer.
-        activation: f; 'gelu-tanh' is the tanh approximation of GELU used by GPT-2.
+        activation: f; 'gelu-tanh' is the tanh approximation of GELU used by GPT-2, 'quick-gelu' is
+            x sigmoid(1.702 x), used by CLIP.
         gated: whether to use a gate; 'silu' with a gate is SwiGLU (Shazeer 2020).
         bias: whether the linear layers have a bias.
 
@@ -30,7 +32,7 @@ class FeedForward(nn.Module):
         *,
         dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)],
-        activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu",
+        activation: Literal["relu", "gelu", "gelu-tanh", "quick-gelu", "silu"] = "relu",
         gated: bool = False,
         bias: bool = True,
     ) -> None:
@@ -59,4 +61,6 @@ class FeedForward(nn.Module):
             return F.relu(x)
         if self.activation == "silu":
             return F.silu(x)
+        if self.activation == "quick-gelu":
+            return x * torch.sigmoid(1.702 * x)
         return F.gelu(x, approximate="tanh" if self.activation == "gelu-tanh" else "none")

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Position
+from zoo_transformer.layer_scale import LayerScale
 
 
 class LayerKind:
@@ -57,11 +58,16 @@ class StackOptions:
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     pattern: Sequence[Blueprint[LayerKind]] = ()
     sublayers: Literal["sequential", "parallel", "parallel-shared"] = "sequential"
+    layer_scale: Annotated[float, Field(gt=0)] | None = None
 
     def layer_kinds(self, layers: int) -> list[LayerKind]:
         """Return the kind of each layer: the pattern, repeated."""
         kinds = [kind.build() for kind in self.pattern] or [LayerKind()]
         return [kinds[index % len(kinds)] for index in range(layers)]
+
+    def build_scale(self, dim: int) -> LayerScale | None:
+        """Build the layer scale of a sublayer, if there is one."""
+        return None if self.layer_scale is None else LayerScale(dim, self.layer_scale)
 
 
 DEFAULT_OPTIONS = StackOptions()

@@ -56,6 +56,8 @@ class TransformerDecoder(Decoder):
         pattern: kinds of the layers, repeated; all layers are the same if not set.
         sublayers: 'sequential', or attention and feed-forward network 'parallel' to each other,
             each with its norm, or 'parallel-shared', with the same norm.
+        layer_scale: initial value of learned factors of each sublayer's output (Touvron et al.
+            2021, CaiT); none if not set. It requires norms of place 'pre' or 'post'.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].

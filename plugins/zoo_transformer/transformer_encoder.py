@@ -47,9 +47,13 @@ class TransformerEncoder(Encoder):
         dim: width of the states, D. Inputs of another width are projected, after positions and
             norm; input_dim if not set.
         share_layers: whether all layers use one block. Recording returns one call per layer.
+        causal: whether a position attends only to itself and earlier positions, as in the text
+            encoder of CLIP.
         pattern: kinds of the layers, repeated; all layers are the same if not set.
         sublayers: 'sequential', or attention and feed-forward network 'parallel' to each other,
             each with its norm, or 'parallel-shared', with the same norm.
+        layer_scale: initial value of learned factors of each sublayer's output (Touvron et al.
+            2021, CaiT); none if not set. It requires norms of place 'pre' or 'post'.
 
     Shapes:
         inputs [B, S, input_dim], mask [B, S] -> states [B, S, D]; the summary is their mean.
@@ -69,11 +73,13 @@ class TransformerEncoder(Encoder):
         position: Blueprint[Position] | None = None,
         dim: Annotated[int, Field(ge=1)] | None = None,
         share_layers: bool = False,
+        causal: bool = False,
         options: StackOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
         dim = input_dim if dim is None else dim
         self.input_dim, self.layers, self.share_layers = input_dim, layers, share_layers
+        self.causal = causal
         self.residual_repeats = layers if share_layers else 1
         self.output_dim = self.summary_dim = dim
         self.carry = {}
@@ -94,7 +100,7 @@ class TransformerEncoder(Encoder):
                 options=options,
             ),
         )
-        self.position = build_position(position, layer_list(self.blocks), input_dim, causal=False)
+        self.position = build_position(position, layer_list(self.blocks), input_dim, causal=causal)
         self.embedding_norm = norms.build(input_dim) if norms.embedding else None
         self.final_norm = norms.build(dim) if norms.final else None
         self.map = None if dim == input_dim else nn.Linear(input_dim, dim)
@@ -104,7 +110,8 @@ class TransformerEncoder(Encoder):
         x = inputs if self.position is None else self.position("add", inputs)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         x = x if self.map is None else self.map(x)
-        x = self.run_blocks(x, Mask(keys=mask, bias=position_bias(self.position, x, x)))
+        bias = position_bias(self.position, x, x)
+        x = self.run_blocks(x, Mask(keys=mask, causal=self.causal, bias=bias))
         x = x if self.final_norm is None else self.final_norm(x)
         states = x.masked_fill(~mask[..., None], 0.0)
         summary = states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)

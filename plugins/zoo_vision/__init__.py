@@ -13,9 +13,10 @@ from zoo_vision.patches import Patches
 from zoo_vision.regions import Regions
 from zoo_vision.regressor import Regressor
 from zoo_vision.torchvision import Torchvision
+from zoo_vision.two_towers import TwoTowers
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Backbone] | type[Embedding] | type[Encoder] | type[Model]]:
-    models = [Classifier, Regressor]
-    return [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity, *models]
+    images = [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity]
+    return [*images, Classifier, Regressor, TwoTowers]

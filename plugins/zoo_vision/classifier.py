@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Model, Outputs
+from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import (
     BatchSchema,
     Blueprint,
@@ -68,12 +68,16 @@ class Classifier(Model):
         source: embedding of the input.
         encoder: encoder of the embedded input.
         classes: number of classes.
-        pooling: "first" uses the first encoder state, "mean" the mean of the states, "summary" the
-            encoder's summary.
+        pooling: "first" uses the first encoder state, "mean" the mean of the states,
+            "first-mean" the first state and the mean of the others, concatenated (Oquab et al.
+            2023), "summary" the encoder's summary.
         inner: dense layer before the output layer; none if not set.
         dropout: dropout probability of the vector that the output layer takes.
         multi_label: whether an item can have any number of labels (objective
             `binary-cross-entropy`) instead of exactly one (`cross-entropy`).
+        distilled: whether a second output layer takes the second state, that of a distillation
+            token, and the logits are the mean of both (Touvron et al. 2021, section 4); it requires
+            pooling "first" and no inner layer.
 
     Shapes:
         batch {source, target [B], or [B, classes] of 0 and 1 with multi_label} -> logits
@@ -92,12 +96,15 @@ class Classifier(Model):
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
         classes: Annotated[int, Field(ge=1)],
-        pooling: Literal["first", "mean", "summary"] = "first",
+        pooling: Literal["first", "mean", "first-mean", "summary"] = "first",
         inner: Blueprint[Inner] | None = None,
         dropout: Probability = 0.0,
         multi_label: bool = False,
+        distilled: bool = False,
     ) -> None:
         super().__init__()
+        if distilled and (pooling != "first" or inner is not None):
+            raise ZooError("distilled requires pooling 'first' and no inner layer")
         self.classes = classes
         self.multi_label = multi_label
         self.pooling = pooling
@@ -105,9 +112,11 @@ class Classifier(Model):
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
         width = self.encoder.summary_dim if pooling == "summary" else self.encoder.output_dim
+        width *= 2 if pooling == "first-mean" else 1
         self.inner = None if inner is None else inner.build(input_dim=width)
         self.dropout = nn.Dropout(dropout)
         self.out = nn.Linear(width if self.inner is None else self.inner.output_dim, classes)
+        self.distilled_out = nn.Linear(width, classes) if distilled else None
 
     @classmethod
     def migrate(
@@ -122,7 +131,10 @@ class Classifier(Model):
         vector = self.pool(memory)
         if self.inner is not None:
             vector = self.inner(vector)
-        logits = self.out(self.dropout(vector))[:, None]
+        logits = self.out(self.dropout(vector))
+        if self.distilled_out is not None:
+            logits = (logits + self.distilled_out(self.dropout(memory.states[:, 1]))) / 2
+        logits = logits[:, None]
         mask = torch.ones(logits.shape[:2], dtype=torch.bool, device=logits.device)
         return Outputs(logits, batch["target"][:, None], mask)
 
@@ -132,8 +144,10 @@ class Classifier(Model):
             return memory.summary
         if self.pooling == "first":
             return memory.states[:, 0]
-        valid = memory.mask[..., None]
-        return memory.states.masked_fill(~valid, 0.0).sum(dim=1) / valid.sum(dim=1).clamp(min=1)
+        if self.pooling == "first-mean":
+            others = _mean(memory.states[:, 1:], memory.mask[:, 1:])
+            return torch.cat([memory.states[:, 0], others], dim=-1)
+        return _mean(memory.states, memory.mask)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         target = TensorSchema(("B",), "integer", below=self.classes)
@@ -156,3 +170,9 @@ class Classifier(Model):
         target = torch.randint(0, high, shape, generator=generator, device=device)
         dtype = self.out.weight.dtype if self.multi_label else None
         return {"source": source, "target": target.to(source.device, dtype)}
+
+
+def _mean(states: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean [B, D] of the valid states [B, S, D]."""
+    valid = mask[..., None]
+    return states.masked_fill(~valid, 0.0).sum(dim=1) / valid.sum(dim=1).clamp(min=1)

@@ -144,9 +144,13 @@ def compare_logits(name, ours, theirs):
         return ours({"source": source, "target": target}).logits[valid], expected[valid]
     if model_type == "ctc-recogniser":
         return _audio_logits(ours, theirs)
+    if model_type == "two-towers":
+        return _tower_logits(ours, theirs)
     side, channels = theirs.config.image_size, theirs.config.num_channels
     images = torch.randn(3, channels, side, side, generator=torch.Generator().manual_seed(2))
     targets = torch.zeros(3, dtype=torch.long)
+    if model_type == "features":
+        return ours({"source": images}).logits, theirs(pixel_values=images).last_hidden_state
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
 
@@ -192,6 +196,22 @@ def _encoder_outputs(ours, theirs):
     if "pooled" in actual.extras:
         pairs.append((actual.extras["pooled"], expected.pooler_output))
     return tuple(torch.cat(tensors) for tensors in zip(*pairs, strict=True))
+
+
+def _tower_logits(ours, theirs):
+    """Compare the scores of three images and three texts of unequal length."""
+    vision, text = theirs.config.vision_config, theirs.config.text_config
+    shape = (3, vision.num_channels, vision.image_size, vision.image_size)
+    images = torch.randn(shape, generator=torch.Generator().manual_seed(2))
+    tokens, mask = padded_batch(low=6, vocab=30)
+    if theirs.config.model_type == "siglip":  # attends to padding
+        logits = ours({"source": images, "target": tokens}).logits[:, 0]
+        return logits, theirs(pixel_values=images, input_ids=tokens).logits_per_image
+    end = 30 if text.eos_token_id == 2 else text.eos_token_id  # 2: the highest token
+    tokens[torch.arange(3), mask.sum(dim=1) - 1] = end
+    logits = ours({"source": images, "target": tokens}).logits[:, 0]
+    expected = theirs(pixel_values=images, input_ids=tokens, attention_mask=mask)
+    return logits, expected.logits_per_image
 
 
 def _audio_logits(ours, theirs):

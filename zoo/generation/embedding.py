@@ -15,14 +15,13 @@ from zoo.interfaces import Model
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry
 
-_SOURCE = "source"
-
 
 @torch.no_grad()
 def embed(
     model: Model,
     inputs: Sequence[Any],
     *,
+    side: str = "source",
     batch_size: int = 32,
     registry: ComponentRegistry | None = None,
 ) -> Tensor:
@@ -31,6 +30,7 @@ def embed(
     Args:
         model: a model with the method `embed`, such as a sentence encoder.
         inputs: texts, or what the preprocessor of the model's source takes.
+        side: "source", or "target" for inputs of the second tower of a model with two.
         batch_size: number of inputs that are encoded together.
 
     Raises:
@@ -42,16 +42,16 @@ def embed(
     if batch_size < 1:
         raise ZooError(f"batch_size is {batch_size}, but must be at least 1")
     preprocessors = build_preprocessors(model, registry=registry)
-    if _SOURCE not in preprocessors:
+    if side not in preprocessors:
         raise ZooError(
-            f"model '{model.name}' has no preprocessor for '{_SOURCE}'; add it to the section "
+            f"model '{model.name}' has no preprocessor for '{side}'; add it to the section "
             "'preprocessing' of the spec, or call model.embed with a batch of tensors"
         )
     values = to_list(inputs)
     vectors = []
     with evaluation_mode(model):
         for start in range(0, len(values), batch_size):
-            rows = [{_SOURCE: value} for value in values[start : start + batch_size]]
+            rows = [{side: value} for value in values[start : start + batch_size]]
             try:
                 batch = encode_inputs(model, preprocessors, rows)
             except InputError as error:

@@ -144,6 +144,8 @@ def why_not_block(block: Block) -> str | None:
     """Return why residual sums and norms of a block are not one kernel, or None if they are."""
     if block.place != "post":
         return f"the place of the norms is '{block.place}', not 'post'"
+    if block.attention_scale is not None:
+        return "the sublayers have a layer scale"
     norms = [block.attention_norm, block.feed_forward_norm]
     norms += [block.cross_norm] if block.memory_dim else []
     reasons = (why_not_norm(norm) for norm in norms if norm is not None)

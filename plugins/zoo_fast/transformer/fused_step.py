@@ -33,6 +33,7 @@ from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 
 SOURCE_BLOCK = 32
+KERNEL_ACTIVATIONS = ("relu", "silu", "gelu", "gelu-tanh")
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -143,6 +144,8 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
     for block in layer_list(decoder.blocks):
         norms = [block.attention_norm, block.feed_forward_norm]
         norms += [block.cross_norm] if block.memory_dim else []
+        if block.attention_scale is not None:
+            return "the sublayers have a layer scale"
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
         for norm in filter(None, norms):
@@ -162,6 +165,8 @@ def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
             return f"the place of the norms is '{block.place}', not 'pre' or 'post'"
         if block.sublayers != "sequential":
             return f"the sublayers are '{block.sublayers}', not 'sequential'"
+        if block.feed_forward.activation not in KERNEL_ACTIVATIONS:
+            return f"the kernels do not compute the activation '{block.feed_forward.activation}'"
         if block.window is not None:
             return "a layer has a window"
         if block.no_position or block.position is not None:

@@ -8,7 +8,6 @@ from zoo import ZooError
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
     ConfigField,
-    RequiredValue,
     config_error,
     get_mapping,
     get_path,
@@ -44,6 +43,13 @@ class ViT(Architecture):
         ConfigField("intermediate_size", "model.encoder.feed_forward.hidden"),
         activation_field("hidden_act", "encoder", "gelu"),
         ConfigField("layer_norm_eps", "model.encoder.norm.eps", float, 1e-12),
+        ConfigField(
+            "qkv_bias",
+            "model.encoder.attention.bias",
+            bool,
+            True,
+            value_map={True: True, False: "out"},
+        ),
         ConfigField("hidden_dropout_prob", "model.encoder.dropout", float, 0.0),
         ConfigField(
             "attention_probs_dropout_prob", "model.encoder.attention.align.dropout", float, 0.0
@@ -57,11 +63,8 @@ class ViT(Architecture):
             "the model has no tables to share": "tie_word_embeddings",
         }
     )
-    required_values = (
-        RequiredValue(
-            "qkv_bias", True, "attention without query, key and value biases is not supported"
-        ),
-    )
+    tokens: ClassVar[int] = 1
+    """Number of learned vectors before the patches."""
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]
@@ -71,19 +74,24 @@ class ViT(Architecture):
                 "image_size", side, f"it should be a multiple of the patch size {patch}"
             )
         model["source"]["image_size"] = side
-        model["encoder"]["position"]["length"] = (side // patch) ** 2 + 1
+        model["encoder"]["position"]["length"] = (side // patch) ** 2 + self.tokens
+        self.set_head(spec, config)
+
+    def set_head(self, spec: dict[str, Any], config: Config) -> None:
+        """Set the number of classes."""
         labels = get_mapping(config, "id2label")
-        model["classes"] = len(labels) or get_value(config, "num_labels", int, 2)
+        spec["model"]["classes"] = len(labels) or get_value(config, "num_labels", int, 2)
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         length, patch = self.require(spec, _LENGTH), get_path(spec, "model.source.size")
-        side = math.isqrt(length - 1)
-        if side**2 != length - 1:
+        side = math.isqrt(max(length - self.tokens, 0))
+        if side**2 != length - self.tokens:
             raise ZooError(
-                f"{_LENGTH} is {length}; it should be 1 + n², for a square image of n × n patches"
+                f"{_LENGTH} is {length}; it should be {self.tokens} + n², for a square image of "
+                "n × n patches"
             )
         config["image_size"] = side * patch
         classes = get_path(spec, "model.classes")
-        if len(config.get("id2label") or ()) != classes:
+        if classes is not None and len(config.get("id2label") or ()) != classes:
             config["id2label"] = {str(i): f"LABEL_{i}" for i in range(classes)}
             config["label2id"] = {name: int(i) for i, name in config["id2label"].items()}

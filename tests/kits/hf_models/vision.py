@@ -1,17 +1,74 @@
 """Image models of transformers with small random weights."""
 
+import random
+
 import transformers as hf
 
-MODELS = {
-    "vit": (
-        hf.ViTForImageClassification,
-        hf.ViTConfig(
-            hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
-            image_size=8, patch_size=4, num_labels=3,
-        ),
-    ),
+SMALL = {
+    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 12,
+    "image_size": 8, "patch_size": 4,
 }  # fmt: skip
+DINO = {key: value for key, value in SMALL.items() if key != "intermediate_size"} | {
+    "mlp_ratio": 2, "layerscale_value": 0.7, "use_mask_token": False,
+}  # fmt: skip
+TEXT = {key: value for key, value in SMALL.items() if key not in ("image_size", "patch_size")} | {
+    "vocab_size": 31, "max_position_embeddings": 10, "eos_token_id": 3,
+}  # fmt: skip
+SIGLIP_TEXT = TEXT | {"max_position_embeddings": 7, "projection_size": 8}
+MODELS = {
+    "vit": (hf.ViTForImageClassification, hf.ViTConfig(**SMALL, num_labels=3)),
+    "deit": (hf.DeiTForImageClassification, hf.DeiTConfig(**SMALL, num_labels=3)),
+    "deit-distilled": (
+        hf.DeiTForImageClassificationWithTeacher,
+        hf.DeiTConfig(**SMALL, num_labels=3),
+    ),
+    "dinov2": (hf.Dinov2ForImageClassification, hf.Dinov2Config(**DINO, num_labels=3)),
+    "clip": (
+        hf.CLIPModel,
+        hf.CLIPConfig(text_config=TEXT, vision_config=SMALL, projection_dim=6),
+    ),
+    "siglip": (
+        hf.SiglipModel,
+        hf.SiglipConfig(text_config=SIGLIP_TEXT, vision_config=SMALL),
+    ),
+    "dinov2-features": (hf.Dinov2Model, hf.Dinov2Config(**DINO, use_swiglu_ffn=True)),
+}
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
-VALUES = {}
+TRANSFORMER = {
+    "hidden_size": [16, 10], "intermediate_size": [20], "num_hidden_layers": [1, 3],
+    "num_attention_heads": [1, 4], "layer_norm_eps": [0.3], "attention_dropout": [0.3],
+    "hidden_act": ["gelu", "relu", "gelu_new", "tanh"], "unknown": [1],
+}  # fmt: skip
+TEXTS = TRANSFORMER | {"vocab_size": [40], "max_position_embeddings": [7], "is_decoder": [True]}
+IMAGES = TRANSFORMER | {"image_size": [12, 9], "patch_size": [2], "num_channels": [1]}
+
+
+def part_values(small, values):
+    """Return configs of a part: each value alone, and random combinations of several."""
+    single = [{**small, key: value} for key, choices in values.items() for value in choices]
+    generator = random.Random(0)
+    combined = [
+        {
+            **small,
+            **{key: generator.choice(values[key]) for key in generator.sample(list(values), 3)},
+        }
+        for _ in range(12)
+    ]
+    return single + combined
+
+
+VALUES = {
+    "clip": {
+        "text_config": part_values(TEXT, TEXTS | {"eos_token_id": [2, 5, 99]}),
+        "vision_config": part_values(SMALL, IMAGES),
+        "projection_dim": [4],
+    },
+    "siglip": {
+        "text_config": part_values(
+            SIGLIP_TEXT, TEXTS | {"projection_size": [6], "max_position_embeddings": [9]}
+        ),
+        "vision_config": part_values(SMALL, IMAGES | {"vision_use_head": [False]}),
+    },
+}
 """Other values of config keys, by importer, where `hf_switch_kit` has none that fit."""

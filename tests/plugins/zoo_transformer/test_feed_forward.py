@@ -100,3 +100,9 @@ def test_state_dict_keys():
         "gate.weight": (3, 2),
         "down.weight": (2, 3),
     }
+
+
+def test_quick_gelu():
+    network = FeedForward(dim=1, hidden=1, activation="quick-gelu")
+    x = torch.linspace(-3, 3, 7)
+    torch.testing.assert_close(network.activate(x), x / (1 + torch.exp(-1.702 * x)))

@@ -191,3 +191,34 @@ def test_several_labels_of_an_item():
     loss = zoo.objective(model)(outputs)
     expected = torch.nn.BCEWithLogitsLoss()(outputs.logits, outputs.targets)
     torch.testing.assert_close(loss, expected)
+
+
+@torch.no_grad()
+def test_a_distilled_classifier_averages_the_logits_of_two_states():
+    source = {"type": "patches", "size": 2, "dim": 8, "extra_tokens": 1}
+    model = compose(source=source, distilled=True).eval()
+    batch = model.example(2, 6, torch.Generator().manual_seed(0))
+
+    logits = model(batch).logits[:, 0]
+
+    states = model.encoder(model.source(batch["source"]), model.source.mask(batch["source"])).states
+    expected = (model.out(states[:, 0]) + model.distilled_out(states[:, 1])) / 2
+    torch.testing.assert_close(logits, expected)
+
+
+@pytest.mark.parametrize("changes", [{"pooling": "mean"}, {"inner": {"activation": "tanh"}}])
+def test_a_distilled_classifier_uses_the_first_states(changes):
+    with pytest.raises(SpecError, match="distilled requires pooling 'first' and no inner layer"):
+        compose(distilled=True, **changes)
+
+
+@torch.no_grad()
+def test_first_and_mean_are_concatenated():
+    model = compose(pooling="first-mean").eval()
+    batch = model.example(2, 6, torch.Generator().manual_seed(0))
+
+    logits = model(batch).logits[:, 0]
+
+    states = model.encoder(model.source(batch["source"]), model.source.mask(batch["source"])).states
+    pooled = torch.cat([states[:, 0], states[:, 1:].mean(dim=1)], dim=-1)
+    torch.testing.assert_close(logits, model.out(pooled))

@@ -114,3 +114,16 @@ def test_images_of_another_size_raise(shape):
 def test_an_image_size_not_divisible_into_patches_raises():
     with pytest.raises(ZooError, match=r"image_size \(5\) must be divisible by size \(2\)"):
         build(image_size=5)
+
+
+def test_further_tokens_follow_the_class_token():
+    patches, images = build(extra_tokens=2), torch.randn(2, 3, 4, 4)
+
+    vectors = patches(images)
+
+    assert vectors.shape[:2] == patches.mask(images).shape == (2, 1 + 2 + 4)
+    assert torch.equal(vectors[:, 0], patches.whole.expand(2, -1))
+    assert torch.equal(vectors[:, 1:3], patches.extra.expand(2, -1, -1))
+    without = build(class_token=False)
+    without.load_state_dict({n: p for n, p in patches.state_dict().items() if "map" in n})
+    assert torch.equal(vectors[:, 3:], without(images))

@@ -10,6 +10,7 @@ import zoo
 from zoo.plugin import Mask
 from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks, FusedBlock
 from zoo_positions.rotary import Rotary
+from zoo_transformer.layer_scale import LayerScale
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -104,6 +105,9 @@ def test_reasons():
         block.place = place
         reason = f"the place of the norms is '{place}', not 'post'"
         assert FusedBlock().why_not(block, device) == reason
-    block.place, block.attention_norm = "post", torch.nn.RMSNorm(block.dim)
+    block.place, block.attention_scale = "post", LayerScale(block.dim, 1.0)
+    reason = "the sublayers have a layer scale"
+    assert EncoderBlocks().why_not(model.encoder, device) == reason
+    block.attention_scale, block.attention_norm = None, torch.nn.RMSNorm(block.dim)
     reason = "the norm is not LayerNorm with weight and bias"
     assert EncoderBlocks().why_not(model.encoder, device) == reason

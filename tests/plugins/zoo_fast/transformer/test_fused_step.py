@@ -10,6 +10,7 @@ from zoo.plugin import Memory
 from zoo_fast.generation.state_items import select_items
 from zoo_fast.transformer.cached_state import CachedState
 from zoo_fast.transformer.fused_step import FusedDecoding
+from zoo_transformer.layer_scale import LayerScale
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GPT = {"norm": {"place": "pre"}, "position": {"type": "learned", "length": 9}}
@@ -179,6 +180,9 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.position.dim = 16
         assert reason() == "position 'rotary' rotates a part of each head only"
         decoder.position.dim = 32
+        decoder.blocks[0].attention_scale = LayerScale(8, 1.0)
+        assert reason() == "the sublayers have a layer scale"
+        decoder.blocks[0].attention_scale = None
         decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
         assert reason() == "queries and keys have a norm"
         decoder.blocks[0].no_position = True

@@ -1,0 +1,92 @@
+"""CLIP."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from zoo_huggingface.architecture import Config
+from zoo_huggingface.config_fields import ConfigField, config_error, get_path, get_value
+from zoo_huggingface.config_keys import ignored_keys
+from zoo_huggingface.templates import transformer_template
+from zoo_huggingface.vision.two_towers import (
+    IMAGE,
+    TEXT,
+    TwoTowerImporter,
+    part_keys,
+    tower_fields,
+)
+
+_EOS, _EOS_PATH = f"{TEXT}.eos_token_id", "model.target.eos"
+_OLD_EOS = 2
+"""The end token of old configs, which is wrong: texts end with the highest token."""
+
+
+class Clip(TwoTowerImporter):
+    """CLIP, for square images and texts (Radford et al. 2021)."""
+
+    name = "clip"
+    model_classes = ("CLIPModel",)
+    image_tokens = 1
+    template: ClassVar[Mapping[str, Any]] = {
+        "model": {
+            "type": "two-towers",
+            "source": {
+                "embedding": {"type": "patches", "bias": False},
+                "encoder": transformer_template(
+                    norm={"place": "pre", "embedding": True}, position={"type": "learned"}
+                ),
+                "pooling": "first",
+            },
+            "target": {
+                "embedding": {"type": "token", "padding": None},
+                "encoder": transformer_template(
+                    norm={"place": "pre"}, position={"type": "learned"}, causal=True
+                ),
+                "pooling": "eos",
+            },
+        },
+        "objective": "contrastive",
+    }
+    fields = (
+        *tower_fields(TEXT, activation="quick_gelu", eps=1e-5, size=512, heads=8),
+        *tower_fields(IMAGE, activation="quick_gelu", eps=1e-5, size=768, heads=12),
+        ConfigField(f"{TEXT}.vocab_size", "model.target.embedding.vocab", int, 49408),
+        ConfigField(
+            f"{TEXT}.max_position_embeddings", "model.target.encoder.position.length", int, 77
+        ),
+        ConfigField(f"{IMAGE}.patch_size", "model.source.embedding.size", int, 32),
+        ConfigField(f"{IMAGE}.num_channels", "model.source.embedding.channels", int, 3),
+        ConfigField("projection_dim", "model.source.dim model.target.dim", int, 512),
+    )
+    used_keys = (*TwoTowerImporter.used_keys, _EOS)
+    ignored_keys: ClassVar[Mapping[str, str]] = {
+        **ignored_keys(
+            {
+                "it affects initialisation only": "initializer_factor logit_scale_init_value",
+                "the model has no tables to share": "tie_word_embeddings",
+            }
+        ),
+        **part_keys(
+            {
+                "it affects initialisation only": "initializer_factor initializer_range",
+                "the whole model has one": "projection_dim",
+                "the model generates no text, and padding follows the end token": """
+                    bos_token_id pad_token_id
+                    """,
+                "the model has no tables to share": "tie_word_embeddings",
+                "transformers removed it and never used it": "dropout",
+            }
+        ),
+    }
+
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
+        target = spec["model"]["target"]
+        eos = get_value(config, _EOS, int, self._defaults[_EOS])
+        if not 0 <= eos < target["embedding"]["vocab"]:
+            raise config_error(_EOS, eos, "it should be a token of the vocabulary")
+        target["eos"] = None if eos == _OLD_EOS else eos
+
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
+        eos = get_path(spec, _EOS_PATH)
+        config[_EOS] = _OLD_EOS if eos is None else eos
