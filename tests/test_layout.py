@@ -46,6 +46,7 @@ CROSS_CUTTING = {
         "hub/processes",
         "hub/roundtrip",
         "hub/shards",
+        "hub/start",
     ],
     "every law with a component that breaks it": ["testing/broken_components"],
     "training on a small task": [
@@ -58,6 +59,7 @@ CROSS_CUTTING = {
         "plugins/zoo_gat/parity",
         "plugins/zoo_gat/ppi_residual",
         "plugins/zoo_huggingface/hf_config_keys",
+        "plugins/zoo_huggingface/hf_fine_tuning",
         "plugins/zoo_huggingface/hf_errors",
         "plugins/zoo_huggingface/hf_fine_tuning",
         "plugins/zoo_huggingface/hf_folder_files",

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         predict as predict,
         predict_positions as predict_positions,
     )
+    from zoo.hub.adapter_exchange import (
+        export_adapter as export_adapter,
+        import_adapter as import_adapter,
+    )
     from zoo.hub.adapters import adapt as adapt, save_adapter as save_adapter
     from zoo.hub.base_model import model_spec as model_spec
     from zoo.hub.importing import import_model as import_model

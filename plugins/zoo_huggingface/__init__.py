@@ -21,6 +21,7 @@ from zoo_huggingface.causal.qwen2 import Qwen2
 from zoo_huggingface.causal.qwen3 import Qwen3
 from zoo_huggingface.causal.smollm3 import SmolLM3
 from zoo_huggingface.causal.starcoder2 import Starcoder2
+from zoo_huggingface.encoders.albert import Albert
 from zoo_huggingface.encoders.bert import Bert
 from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
@@ -55,6 +56,7 @@ def zoo_importers() -> Sequence[Importer]:
         Camembert(),
         DistilBert(),
         Electra(),
+        Albert(),
         MPNet(),
         NomicBert(),
         Gpt2(),

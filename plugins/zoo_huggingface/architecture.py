@@ -29,10 +29,14 @@ from zoo_huggingface.config_keys import (
     read_small_config,
 )
 from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
+from zoo_huggingface.original_outputs import original_outputs
+from zoo_huggingface.preprocessor_files import read_preprocessor
+from zoo_huggingface.shared_tensors import check_copies, is_same
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
 _ADDED_KEYS = (
+    "preprocessor",
     "untied",
     "sentence",
     "sentence_length",
@@ -90,6 +94,9 @@ class Architecture(Importer):
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
 
+    preprocessor_kind: ClassVar[str] = ""
+    """``image`` or ``audio`` if ``preprocessor_config.json`` describes the model's input."""
+
     @property
     def test_config(self) -> Config | None:
         small = read_small_config(self.name)
@@ -113,15 +120,13 @@ class Architecture(Importer):
         for name in self.tied_weight_names:
             if name not in weights.metas:
                 continue
-            if not self._same(weights, name, self.embedding_key):
+            if not is_same(weights, name, self.embedding_key):
                 if name != self.tied_weight_names[0]:
                     raise ZooError(
                         f"'{name}' differs from '{self.embedding_key}'; they should be shared"
                     )
                 untied = True
-        for name, original in self.copies.items():
-            if name in weights.metas and not self._same(weights, name, original):
-                raise ZooError(f"'{name}' differs from '{original}'; they should be shared")
+        check_copies(weights, self.copies)
         result = {key: value for key, value in config.items() if key not in _ADDED_KEYS}
         self._check_modules(folder)
         if self.generates:
@@ -129,10 +134,19 @@ class Architecture(Importer):
             overrides = {key: generation.get(key) for key in ("eos_token_id", *self.start_keys)}
             result |= {key: value for key, value in overrides.items() if value is not None}
             result["generation"] = generation
+        if self.preprocessor_kind:
+            result |= read_preprocessor(folder, self.preprocessor_kind)
         return {**result, **read_padding_id(folder), "untied": untied}
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None
+
+    def original_outputs(
+        self, folder: Path, config: Config, spec: Mapping[str, Any]
+    ) -> Mapping[str, torch.Tensor]:
+        names = config.get("architectures") or [self.model_classes[0]]
+        model_class = next((name for name in names if name in self.model_classes), "")
+        return original_outputs(folder, model_class or self.model_classes[0], spec)
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._validate_config(config)
@@ -145,6 +159,9 @@ class Architecture(Importer):
                 set_path(spec, path, value)
         self.set_padding(spec, config)
         self.update_spec(spec, config)
+        if "preprocessor" in config:
+            sections = spec.setdefault("preprocessing", {})
+            sections["source"] = dict(get_mapping(config, "preprocessor"))
         if "generation" in config:
             spec |= self.generation_sections(spec, get_mapping(config, "generation"))
         for side in ("encoder", "decoder"):
@@ -231,6 +248,10 @@ class Architecture(Importer):
             required.check(config)
 
     @property
+    def config_keys(self) -> set[str]:
+        return {*(field.key for field in self.fields), *self.used_keys}
+
+    @property
     def known_keys(self) -> set[str]:
         """The keys of a config that the importer uses, requires or ignores."""
         checked = {field.key for field in self.fields}
@@ -270,12 +291,6 @@ class Architecture(Importer):
                 f"modules.json: the folder is a sentence encoder of sentence-transformers, which "
                 f"the importer '{self.name}' does not support; remove the file to import its model"
             )
-
-    @staticmethod
-    def _same(weights: TensorReader, name: str, original: str) -> bool:
-        if original not in weights.metas:
-            raise ZooError(f"the file has '{name}', but not '{original}', which it should equal")
-        return torch.equal(weights.read(name), weights.read(original))
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:
         """Raise ZooError unless importing the config gives the same spec."""

@@ -7,8 +7,17 @@ from typing import Any
 
 from zoo_huggingface.config_fields import config_error, get_mapping, get_path, get_value
 
-_MULTI_LABEL = "multi_label_classification"
-_PROBLEM_TYPES = (None, "single_label_classification", _MULTI_LABEL)
+_MULTI_LABEL, _REGRESSION = "multi_label_classification", "regression"
+_PROBLEM_TYPES = (None, "single_label_classification", _MULTI_LABEL, _REGRESSION)
+
+
+def is_regression(config: Mapping[str, Any]) -> bool:
+    """Return whether a sequence classifier predicts numbers."""
+    problem = config.get("problem_type")
+    if problem not in _PROBLEM_TYPES:
+        supported = ", ".join(str(name) for name in _PROBLEM_TYPES[1:])
+        raise config_error("problem_type", problem, f"supported values: {supported}")
+    return problem == _REGRESSION
 
 
 def read_labels(config: Mapping[str, Any]) -> list[str]:
@@ -31,12 +40,9 @@ def is_multi_label(config: Mapping[str, Any]) -> bool:
 
     A single label has a probability of its own too, as in pipelines of transformers.
     """
-    problem = config.get("problem_type")
-    if problem not in _PROBLEM_TYPES:
-        reason = "regression is not supported" if problem == "regression" else "it is not known"
-        supported = "single_label_classification and multi_label_classification are"
-        raise config_error("problem_type", problem, f"{reason}; {supported}")
-    return problem == _MULTI_LABEL or len(read_labels(config)) == 1
+    if is_regression(config):
+        return False
+    return config.get("problem_type") == _MULTI_LABEL or len(read_labels(config)) == 1
 
 
 def write_labels(config: dict[str, Any], spec: Mapping[str, Any], count: int) -> None:
@@ -50,7 +56,8 @@ def write_labels(config: dict[str, Any], spec: Mapping[str, Any], count: int) ->
     config["label2id"] = {str(name): i for i, name in enumerate(names)}
 
 
-def write_problem_type(config: dict[str, Any], *, multi_label: bool) -> None:
+def write_problem_type(config: dict[str, Any], *, multi_label: bool, regression: bool) -> None:
     """Set the problem type, unless the imported config means the same."""
-    if is_multi_label(config) != multi_label:
-        config["problem_type"] = _MULTI_LABEL if multi_label else "single_label_classification"
+    if (is_multi_label(config), is_regression(config)) != (multi_label, regression):
+        classes = _MULTI_LABEL if multi_label else "single_label_classification"
+        config["problem_type"] = _REGRESSION if regression else classes

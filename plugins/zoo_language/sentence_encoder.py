@@ -108,8 +108,9 @@ class SentenceEncoder(EncoderModel):
         self.projections = nn.ModuleList()
         width = self.encoder.output_dim
         for projection in projections:
-            self.projections.append(projection.build(input_dim=width))
-            width = self.projections[-1].output_dim
+            built: VectorProjection = projection.build(input_dim=width)
+            self.projections.append(built)
+            width = built.output_dim
 
     def embed(self, batch: Batch) -> Tensor:
         """Return vectors [B, D] for a batch {source [B, S]}."""

@@ -72,6 +72,7 @@ class Combined(Position):
     def bias(
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device
     ) -> Tensor | None:
-        biases = [part.bias(T, S, offset=offset, device=device) for part in self.parts]
+        parts: list[Position] = list(self.parts)  # type: ignore[arg-type]
+        biases = [part.bias(T, S, offset=offset, device=device) for part in parts]
         found = [bias for bias in biases if bias is not None]
         return torch.stack(found).sum(dim=0) if found else None

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo import Batch, Outputs
 from zoo.plugin import BatchSchema, Blueprint, Embedding, Encoder, OutputSchema, TensorSchema
-from zoo_vision.classifier import Classifier
+from zoo_vision.classifier import Classifier, Inner, Probability
 
 
 class Regressor(Classifier):
@@ -22,7 +22,10 @@ class Regressor(Classifier):
         source: embedding of the input.
         encoder: encoder of the embedded input.
         outputs: number of values that are predicted for each item.
-        pooling: "first" uses the first encoder state, "summary" the encoder's summary.
+        pooling: "first" uses the first encoder state, "mean" the mean of the states, "summary" the
+            encoder's summary.
+        inner: dense layer before the output layer; none if not set.
+        dropout: dropout probability of the vector that the output layer takes.
 
     Shapes:
         batch {source, target [B] of numbers, or [B, outputs] if there are several} -> logits
@@ -39,9 +42,18 @@ class Regressor(Classifier):
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
         outputs: Annotated[int, Field(ge=1)] = 1,
-        pooling: Literal["first", "summary"] = "first",
+        pooling: Literal["first", "mean", "summary"] = "first",
+        inner: Blueprint[Inner] | None = None,
+        dropout: Probability = 0.0,
     ) -> None:
-        super().__init__(source=source, encoder=encoder, classes=outputs, pooling=pooling)
+        super().__init__(
+            source=source,
+            encoder=encoder,
+            classes=outputs,
+            pooling=pooling,
+            inner=inner,
+            dropout=dropout,
+        )
         self.outputs = outputs
 
     @classmethod

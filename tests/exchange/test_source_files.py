@@ -3,12 +3,15 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
 from llama_kit import assert_same_logits, import_error, llama_registry, save_llama
 
 import zoo
+from zoo.exchange.unreadable_files import conversion_command
 
 
 @pytest.fixture
@@ -67,8 +70,8 @@ def test_a_pickle_raises_with_the_command_that_converts_it(tmp_path, registry, n
     library = "numpy" if name.endswith("npz") else "torch"
     message = import_error(tmp_path, registry)
     assert re.match(f"T/llama/{name} .*pickle", message)
-    assert f'python -c "import {library}; ' in message
-    assert message.endswith("'model.safetensors')\"")
+    assert f"python -c 'import {library}; " in message
+    assert message.endswith("/llama/model.safetensors\")'")
 
 
 @pytest.mark.parametrize(
@@ -79,19 +82,53 @@ def test_a_pickle_raises_with_the_command_that_converts_it(tmp_path, registry, n
     ],
     ids=len,
 )
-def test_the_command_that_converts_a_pickle_works(tmp_path, registry, monkeypatch, names):
-    theirs = save_llama(tmp_path / "llama")
-    folder = tmp_path / "llama"
+def test_the_command_that_converts_a_pickle_works(tmp_path, registry, names):
+    folder = tmp_path / "a [folder], isn't it"
+    theirs = save_llama(folder)
     (folder / "model.safetensors").unlink()
     for i, name in enumerate(names):
         part = dict(list(theirs.state_dict().items())[i :: len(names)])
         # Not contiguous, as in some files.
         torch.save({k: v.t().contiguous().t() for k, v in part.items()}, folder / name)
-    command = import_error(tmp_path, registry).partition('-c "')[2].removesuffix('"')
-    monkeypatch.chdir(folder)
-    exec(command, {})
+    torch.save({"step": 3}, folder / "optimizer.pt")  # of the training, not of the model
+    command = conversion_command(folder / names[0])
+    with pytest.raises(zoo.ZooError) as raised:
+        zoo.import_model(folder, tmp_path / "model.safetensors", registry=registry)
+    assert str(raised.value).endswith(f"convert it: {command}")
+    subprocess.run(command.replace("python", sys.executable, 1), shell=True, check=True)
     zoo.import_model(folder, tmp_path / "model.safetensors", registry=registry)
     assert_same_logits(tmp_path / "model.safetensors", theirs)
+
+
+def test_the_command_writes_no_empty_file(tmp_path):
+    torch.save({"state_dict": {"a": torch.ones(2)}}, tmp_path / "pytorch_model.bin")
+    command = conversion_command(tmp_path / "pytorch_model.bin")
+    done = subprocess.run(
+        command.replace("python", sys.executable, 1), shell=True, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "pytorch_model.bin contains no tensors\n")
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_files_of_llama_cpp_and_adapters_have_messages_of_their_own(tmp_path, registry):
+    folder = tmp_path / "llama"
+    folder.mkdir()
+    (folder / "model-Q4.gguf").write_bytes(b"GGUF")
+    assert "model-Q4.gguf is a file of llama.cpp" in import_error(tmp_path, registry)
+    (folder / "adapter_config.json").write_text("{}")
+    message = import_error(tmp_path, registry)
+    assert "is an adapter of peft" in message
+    assert "zoo import T/llama --base MODEL" in message
+
+
+@pytest.mark.parametrize("model_type", ["lama", "olmo-999"])
+def test_the_nearest_importer_has_the_same_config_keys(tmp_path, model_type):
+    save_llama(tmp_path / "llama")
+    file = tmp_path / "llama" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "model_type": model_type}))
+    nearest = r"nearest is 'llama', with .* keys; describe the model with --spec and --map"
+    with pytest.raises(zoo.ZooError, match=f"model_type '{model_type}'; {nearest}"):
+        zoo.import_model(tmp_path / "llama", tmp_path / "model.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import yaml
 from hub_kit import NAME
 from hub_server import TOKEN, Hub
 from training_kit import make_spec, write_files
-from zoo.hub.base_model import find_base
 
 import zoo
 from zoo.artifact import read_header
+from zoo.hub.base_model import find_base
+from zoo.training.provenance import describe_base
 
 
 @pytest.fixture
@@ -47,3 +48,13 @@ def test_a_branch_is_recorded_by_its_commit_and_a_missing_revision_is_rejected(
     assert base.record()["commit"] == pushed
     with pytest.raises(zoo.ZooError):
         find_base(f"{NAME}@missing")
+
+
+def test_the_repository_of_an_imported_base_is_named(hub: Hub) -> None:
+    record = {"name": "bert.safetensors", "sha256": "0" * 64}
+    assert describe_base(record) == {"base": record}
+    folder = {**record, "imported": {"imported": "bert"}}
+    assert "base_model" not in describe_base(folder)
+    imported = {**record, "imported": {"imported": "org/bert@main", "commit": "a" * 40}}
+    assert describe_base(imported)["base_model"] == "org/bert"
+    assert describe_base(None) == {}

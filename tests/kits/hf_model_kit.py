@@ -188,7 +188,7 @@ def _encoder_outputs(ours, theirs):
     example = ours.example(3, tokens.shape[1], torch.Generator().manual_seed(0))
     actual = ours({**example, "source": source})
     expected = theirs(input_ids=tokens, attention_mask=mask, **options)
-    if ours.name == "classifier":
+    if ours.name in ("classifier", "regressor"):
         return actual.logits[:, 0], expected.logits
     if ours.name != "features":
         return actual.logits[mask], expected.logits[mask]

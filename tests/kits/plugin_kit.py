@@ -59,6 +59,17 @@ def command(name: str, target: str) -> str:
     return COMMAND.format(result=f"[Command({name!r}, {target!r}, 'Print a greeting.')]")
 
 
+def declare(folder: Path, distribution: str, entry_points: str, *, version: str = "1.2") -> Path:
+    """Add the metadata of a distribution to a folder, and return the folder of the metadata."""
+    info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
+    )
+    (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
+    return info
+
+
 class Site:
     """A folder of distributions on ``sys.path`` for the duration of a test."""
 
@@ -95,13 +106,7 @@ class Site:
 
     def declare(self, distribution: str, entry_points: str, *, version: str = "1.2") -> Path:
         """Add the metadata of a distribution, and return its folder."""
-        info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
-        )
-        (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
-        return info
+        return declare(self.folder, distribution, entry_points, version=version)
 
     def registry(self, enabled: str | None = None) -> ComponentRegistry:
         """Return the registry of the installed plugins, with this value of ZOO_PLUGINS."""

@@ -54,28 +54,50 @@ def test_a_resumed_run_equals_an_uninterrupted_one(files, tmp_path):
     assert_equal_weights(*(tmp_path / run / "model.safetensors" for run in ("whole", "resumed")))
 
 
-def test_a_run_that_started_from_a_base_saves_the_adapter_without_it(files, tmp_path, monkeypatch):
-    import zoo.training.setup as setup
+@pytest.fixture(scope="module")
+def base(files, tmp_path_factory):
+    """The file of a model whose decoder has another width than that of the specs."""
+    spec = make_spec(files)
+    spec["model"]["decoder"]["feed_forward"] = {"hidden": 20}
+    model = {key: value for key, value in spec.items() if key != "train"}
+    return zoo.save(zoo.compose(model), tmp_path_factory.mktemp("base") / "base.safetensors")
 
-    spec = _spec(files)
-    base = tmp_path / "base.safetensors"
-    plain = {key: value for key, value in spec.items() if key != "adapters"}
-    zoo.save(zoo.compose(plain, seed=0), base)
-    build = setup.build_model
 
-    def from_base(*arguments):
-        model = build(*arguments)
-        model.base = str(base)
-        return model
+def _started(files, base, steps):
+    start = {"weights": str(base), "parts": {"source": "source", "encoder": "encoder"}}
+    return _spec(files, steps=steps, start=start)
 
-    monkeypatch.setattr(setup, "build_model", from_base)
-    zoo.train(spec, output=tmp_path / "run", device="cpu")
-    stored = weights(tmp_path / "run" / "model.safetensors")
-    assert all(name.startswith("adapters.") for name in stored)
-    model = zoo.load(tmp_path / "run")
-    torch.testing.assert_close(
-        model.state_dict()["source.table.weight"], weights(base)["source.table.weight"]
-    )
+
+def test_a_run_that_starts_from_a_base_trains_adapters_and_what_is_fresh(files, base, tmp_path):
+    zoo.train(_started(files, base, 4), output=tmp_path / "whole", device="cpu")
+    zoo.train(_started(files, base, 2), output=tmp_path / "resumed", device="cpu")
+    zoo.train(_started(files, base, 4), output=tmp_path / "resumed", device="cpu", resume=True)
+    runs = [tmp_path / run / "model.safetensors" for run in ("whole", "resumed")]
+    assert_equal_weights(*runs)
+    names = set(weights(runs[0]))
+    assert {name.partition(".")[0] for name in names} == {"adapters", "decoder"}
+    model, expected = zoo.load(runs[0]), weights(base)
+    tensors = model.state_dict()
+    assert all(torch.equal(tensors[n], t) for n, t in expected.items() if n.startswith("encoder."))
+    fresh = zoo.compose(_spec(files)).state_dict()["decoder.blocks.0.feed_forward.up.weight"]
+    assert not torch.equal(tensors["decoder.blocks.0.feed_forward.up.weight"], fresh)
+
+
+def test_magnitudes_start_from_the_weights_of_the_base(files, base, tmp_path):
+    spec = _started(files, base, 1)
+    spec["train"]["optimiser"] = {"type": "sgd", "lr": 1e-12}
+    zoo.train(spec, output=tmp_path, device="cpu")
+    path = "encoder.blocks.0.feed_forward.up"
+    magnitude = weights(tmp_path / "model.safetensors")[f"adapters.size.layers.{path}.magnitude"]
+    torch.testing.assert_close(magnitude, weights(base)[f"{path}.weight"].norm(dim=1))
+
+
+def test_a_training_does_not_start_from_an_adapter_without_its_base(files, base, tmp_path):
+    model = zoo.load(base)
+    zoo.adapt(model, ADAPTERS["style"])
+    file = zoo.save_adapter(model, tmp_path / "style.safetensors")
+    with pytest.raises(zoo.SpecError, match=r"train\.start: .*has an adapter only.*zoo merge"):
+        zoo.train(_spec(files, start={"weights": str(file)}), output=tmp_path / "run")
 
 
 @pytest.mark.slow

@@ -233,6 +233,10 @@ def test_a_model_without_common_parts_is_rejected(files, tmp_path):
     zoo.save(zoo.compose("gat-tiny"), tmp_path / "gat.safetensors")
     spec = _classify(tmp_path, tmp_path / "gat.safetensors")
     assert "'encoder' differs" in _error(spec, tmp_path / "other")
+    del spec["preprocessing"]
+    lines = _error(spec, tmp_path / "other").splitlines()
+    assert "'encoder' differs" in lines[0]
+    assert "add preprocessing.source" in lines[1]
 
 
 def test_damaged_weights_are_rejected(files, base, tmp_path):

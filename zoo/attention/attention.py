@@ -241,7 +241,7 @@ class Attention(RecordsAttention):
 
     def _build_norms(
         self, norm: Blueprint[QueryKeyNorm] | None
-    ) -> tuple[nn.Module, nn.Module] | tuple[None, None]:
+    ) -> tuple[nn.Module | None, nn.Module | None]:
         if norm is None:
             return None, None
         if self.project != "qkv":

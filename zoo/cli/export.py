@@ -40,7 +40,7 @@ def command(
     A file that has an adapter only is exported as a folder of peft.
     """
     from zoo.exchange.export_plan import plan_export
-    from zoo.hub.adapter_folder import export_adapter
+    from zoo.hub.adapter_exchange import export_adapter
     from zoo.hub.models import find, read_header
 
     if read_header(model).base is not None:

@@ -48,6 +48,14 @@ def command(
             "is written if they differ."
         ),
     ] = None,
+    check_original: Annotated[
+        bool,
+        typer.Option(
+            "--check-with-transformers",
+            help="Compare logits with those of transformers, which must be installed, for random "
+            "padded inputs; nothing is written if they differ.",
+        ),
+    ] = False,
     tolerance: Annotated[
         float,
         typer.Option(
@@ -81,7 +89,9 @@ def command(
     if is_adapter_folder(source) or base is not None:
         _import_adapter(source, output, base, as_json=as_json)
         return
-    if force and check is None:
+    if check is not None and check_original:
+        raise ZooError("--check and --check-with-transformers exclude each other")
+    if force and check is None and not check_original:
         raise ZooError("--force needs --check; without it the model is always written")
     with report_spec_errors(as_json=as_json):
         import_plan = plan_source(
@@ -90,9 +100,11 @@ def command(
         result = None
         if check is not None:
             import_plan, result = import_plan.check(check, tolerance=tolerance)
-            if result.failures and not force:
-                hint = "nothing was written; --force writes the model anyway"
-                raise ZooError(f"{result.message()}\n  {hint}")
+        elif check_original:
+            import_plan, result = import_plan.check_with_original(tolerance=tolerance)
+        if result is not None and result.failures and not force:
+            hint = "nothing was written; --force writes the model anyway"
+            raise ZooError(f"{result.message()}\n  {hint}")
         if output is None or dry_run:
             print_plan(import_plan.tensors, as_json=as_json)
             return
@@ -110,7 +122,8 @@ def command(
 
 def _import_adapter(source: str, output: Path | None, base: str | None, *, as_json: bool) -> None:
     from zoo.errors import ZooError
-    from zoo.hub.adapter_folder import CONFIG, import_adapter, is_adapter_folder
+    from zoo.hub.adapter_exchange import import_adapter
+    from zoo.hub.adapter_folder import CONFIG, is_adapter_folder
 
     if not is_adapter_folder(source):
         raise ZooError(f"--base is for adapters, but {source} has no {CONFIG}")

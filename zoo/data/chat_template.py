@@ -67,7 +67,7 @@ class ChatTemplate:
             **self.tokens,
         }
         try:
-            return self._compiled.render(variables)
+            return str(self._compiled.render(variables))
         except (
             *(TemplateError, TypeError, ValueError, LookupError, AttributeError),
             *(ArithmeticError, RecursionError),

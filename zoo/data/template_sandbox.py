@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError, TemplateRuntimeError
@@ -179,10 +179,10 @@ class _AddBounds(NodeTransformer):
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = _filter(node.iter, "bounded_loop")
+        node.iter = _filter(cast(nodes.Expr, node.iter), "bounded_loop")
         return node
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:
         self.generic_visit(node)
         node.nodes = [_bounded_text(each) for each in node.nodes]
         return _bounded_text(node)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -18,7 +21,7 @@ from zoo.artifact.streaming import write_stream
 from zoo.artifact.weights import load_weights
 from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
-from zoo.errors import ZooError, suggest, truncate
+from zoo.errors import ZooError, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
@@ -47,9 +50,27 @@ class ImportPlan:
     spec: Spec
     registry: ComponentRegistry
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    original: Callable[[], Mapping[str, Tensor]] | None = None
+    """Computes inputs and outputs with the other library; None without an importer."""
+
+    def check_with_original(
+        self, *, tolerance: float = TOLERANCE
+    ) -> tuple[ImportPlan, CheckResult]:
+        """Compare the model in float32 with the other library's, for random inputs; as `check`."""
+        if self.original is None:
+            raise ZooError("the other library runs only models that an importer supports")
+        arrays = {name: tensor.numpy() for name, tensor in self.original().items()}
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "random-inputs.npz"
+            numpy.savez(file, **arrays)  # type: ignore[arg-type]
+            return self.check(file, tolerance=tolerance, dtype=torch.float32)
 
     def check(
-        self, file: str | os.PathLike[str], *, tolerance: float = TOLERANCE
+        self,
+        file: str | os.PathLike[str],
+        *,
+        tolerance: float = TOLERANCE,
+        dtype: torch.dtype | None = None,
     ) -> tuple[ImportPlan, CheckResult]:
         """Compare the model with the original's outputs in a file (`check_outputs`).
 
@@ -61,6 +82,7 @@ class ImportPlan:
             self.spec,
             dict(self.tensors.run(self.read)),
             device=torch.device("cpu"),
+            dtype=dtype,
         )
         result = check_outputs(
             model, file, tolerance=tolerance, their_modules=related_modules(self.tensors)
@@ -125,6 +147,7 @@ def plan_import(
     tokenizers: Mapping[str, Any] = {}
     folders: Sequence[str] = ()
     chat: Mapping[str, Any] | None = None
+    original: Callable[[], Mapping[str, Tensor]] | None = None
     importer: Importer | None = None
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map are required together, or neither for a folder")
@@ -138,6 +161,7 @@ def plan_import(
             folders = importer.weight_folders(spec)
             chat = importer.chat_template(path, config)
         provenance |= {"importer": importer.name, "config": dict(config)}
+        original = partial(_run_original, importer, path, config, spec)
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
     if tokenizer is not None:
@@ -159,7 +183,7 @@ def plan_import(
     originals = Originals.of(tensor_map, tensors, weights.metas, keep_dtypes=dtype is None)
     if originals.as_json():
         provenance["originals"] = originals.as_json()
-    return ImportPlan(model, tensors, weights.read, checked, registry, provenance)
+    return ImportPlan(model, tensors, weights.read, checked, registry, provenance, original)
 
 
 def _tokenizer_text(tokenizer: str | os.PathLike[str] | Mapping[str, Any]) -> str:
@@ -175,6 +199,13 @@ def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:
                 f"'{name}' is {dtype}: fp8 weights are quantized, with scales that a map does not "
                 "apply; import the checkpoint in bfloat16 or float16 instead"
             )
+
+
+def _run_original(
+    importer: Importer, folder: Path, config: Mapping[str, Any], spec: Any
+) -> Mapping[str, Tensor]:
+    with wrap_importer_errors(importer):
+        return importer.original_outputs(folder, config, spec)
 
 
 @contextmanager
@@ -214,7 +245,23 @@ def find_importer(config: Mapping[str, Any], registry: ComponentRegistry) -> Imp
         raise ZooError(
             f"importers {names} both support model_type '{model_type}'; set --spec and --map"
         )
-    available = suggest(model_type, [importer.name for importer in registry.importers])
     raise ZooError(
-        f"no importer supports model_type '{model_type}'{available}; or set --spec and --map"
+        f"no importer supports model_type '{model_type}'{_nearest(config, registry)}; describe the "
+        "model with --spec and --map (docs/importing.md), or add an importer "
+        "(docs/new-architecture.md)"
     )
+
+
+def _nearest(config: Mapping[str, Any], registry: ComponentRegistry) -> str:
+    """Return the importer whose config has the most keys in common with another config."""
+    theirs = set(config) - {"model_type", "architectures"}
+    best, name, shared = 0.2, "", set[str]()
+    for importer in registry.importers:
+        with wrap_importer_errors(importer):
+            keys = set(importer.config_keys) - {"model_type", "architectures"}
+        share = len(keys & theirs) / max(1, len(keys | theirs))
+        if share > best:
+            best, name, shared = share, importer.name, keys & theirs
+    if not name:
+        return ""
+    return f"; nearest is '{name}', with {len(shared)} of its {len(theirs)} config keys"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.layout import MAX_TENSORS, exceeds_values
 from zoo.errors import ZooError, truncate
+from zoo.exchange.unreadable_files import reject_unreadable, reject_unreadable_folder
 from zoo.files import os_error_message
 from zoo.interfaces.tensors import TensorReader
 
@@ -18,32 +18,25 @@ MAX_CONFIG = 10_000_000
 MAX_VALUES = 4 * MAX_TENSORS
 """Maximum size of a JSON file in bytes and in values."""
 _SINGLE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-_SHARD = re.compile(r"-\d+-of-\d+")
-_TORCH_COMMAND = (
-    "import torch; from glob import glob; from safetensors.torch import save_file; "
-    "save_file({{k: v.contiguous().clone() for f in glob('{0}') for k, v in "
-    "torch.load(f, map_location='cpu', weights_only=True).items()}}, 'model.safetensors')"
-)
-_NUMPY_COMMAND = (
-    "import numpy; from safetensors.numpy import save_file; "
-    "save_file(dict(numpy.load('{0}')), 'model.safetensors')"
-)
-_CONVERT_COMMANDS = {
-    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".pkl"), _TORCH_COMMAND),
-    **dict.fromkeys((".npz", ".npy"), _NUMPY_COMMAND),
-}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of ``config.json`` in a folder."""
     if not folder.is_dir():
-        reject_pickle(folder)
+        reject_unreadable(folder)
         raise ZooError(
             f"{folder} is a single file without a config; set --spec and --map, or import a "
             "folder with a config.json"
         )
     file = folder / "config.json"
+    if (folder / "adapter_config.json").is_file() and not file.exists():
+        raise ZooError(
+            f"{folder} is an adapter of peft, without the weights of its model; import it with "
+            f"'zoo import {folder} --base MODEL -o adapter.safetensors'"
+        )
     if not file.exists():
+        if not any(folder.glob("*.safetensors")):
+            reject_unreadable_folder(folder)
         raise ZooError(f"{folder} has no config.json; set --spec and --map")
     config = read_json(file)
     if not isinstance(config, dict):
@@ -74,14 +67,13 @@ def _reject_constant(constant: str) -> None:
 def find_weight_files(path: Path) -> list[Path]:
     """Return the safetensors files of a model, one or several shards."""
     if not path.is_dir():
-        reject_pickle(path)
+        reject_unreadable(path)
         return [path]
     if (path / _SINGLE_FILE).is_file():
         return [path / _SINGLE_FILE]
     if (path / _INDEX).is_file():
         return _list_shards(path)
-    for file in sorted(path.iterdir()):
-        reject_pickle(file)
+    reject_unreadable_folder(path)
     raise ZooError(f"{path} contains neither {_SINGLE_FILE} nor {_INDEX}")
 
 
@@ -126,13 +118,3 @@ def _list_shards(folder: Path) -> list[Path]:
         if not shard.is_file():
             raise ZooError(f"{index}: {shard.name} does not exist")
     return shards
-
-
-def reject_pickle(path: Path) -> None:
-    """Raise ZooError for files that may contain a pickle, because loading it can execute code."""
-    command = _CONVERT_COMMANDS.get(path.suffix)
-    if command:
-        raise ZooError(
-            f"{path} may contain a pickle, which can execute code when loaded; if you trust it, "
-            f'convert it: python -c "{command.format(_SHARD.sub("-*", path.name))}"'
-        )

@@ -12,10 +12,11 @@ import torch
 
 from zoo.adapters import ADAPTERS, find_adapters, use_adapters
 from zoo.artifact.base import BasePin, open_base, pin_base
+from zoo.artifact.loading import load, read_header
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.saving import save
 from zoo.artifact.weights import named_tensors
-from zoo.errors import ArtifactError
+from zoo.errors import ArtifactError, HubError
 from zoo.hub.models import Source, base_reference, find, find_base
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
@@ -85,6 +86,17 @@ def save_adapter(
     with _only_used(model):
         pin = pin_base(named_tensors(model), open_artifact(location), reference, revision)
         return save(model, path, provenance=provenance, base=pin)
+
+
+def load_shareable(path: Path) -> Model:
+    """Load a model; raise HubError if its base is a local file, which others do not have."""
+    header = read_header(path)
+    if header.base is not None and (header.path.parent / header.base["name"]).exists():
+        raise HubError(
+            f"{path} needs its base, the local file {header.base['name']}; push the base first and "
+            "save the adapter with base='org/name', or merge it with 'zoo merge'"
+        )
+    return load(path, find_base=find_base)
 
 
 @contextmanager

@@ -35,6 +35,11 @@ class BaseModel:
 
     def check(self, sha256: str | None = None) -> None:
         """Raise ZooError if the weights are damaged, or the model does not have this hash."""
+        if self.artifact.header.base is not None:
+            raise ZooError(
+                f"{self.name} has an adapter only, without its base; merge it first: "
+                f"zoo merge {self.name} -o merged.safetensors"
+            )
         check_files(self.artifact.files)
         if sha256 is None or sha256 == self.sha256:
             return

@@ -106,6 +106,11 @@ class Checkout:
 
     def describe_files(self) -> str:
         """Return the end of a message about a missing file: the files that exist."""
+        adapter = "adapter_config.json"
+        if adapter in self.tree:
+            return "; it is an adapter of peft: 'zoo import' imports its folder with --base"
+        if ggufs := [name for name in self.tree if name.endswith(".gguf")]:
+            return f"; it has {ggufs[0]} of llama.cpp; use the repository it was converted from"
         pickles = [name for name in self.tree if name.endswith(_PICKLE_SUFFIXES)]
         if pickles:
             return f"; it has {', '.join(sorted(pickles)[:4])}, but pickles are not supported"

@@ -23,11 +23,12 @@ from zoo.artifact.versions import available_spec
 from zoo.errors import ArtifactError, HubError, RegistryError, SpecError
 from zoo.files import atomic_write, os_error_message, staging_dir
 from zoo.hub import card, names
+from zoo.hub.adapters import load_shareable
 from zoo.hub.catalogue import CatalogueEntry, load_catalogue
 from zoo.hub.checkout import CONFIG, Checkout, Options
 from zoo.hub.client import NETWORK_ERRORS, redact_url
 from zoo.hub.credentials import Credentials, hub_endpoint, is_offline
-from zoo.hub.models import Source, find, find_base
+from zoo.hub.models import Source, find
 from zoo.hub.reference import Reference, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import default_registry
@@ -129,9 +130,7 @@ def push(
         if isinstance(model, nn.Module):
             artifact.save(model, folder, provenance=provenance, shard_bytes=max_bytes)
         else:
-            path = find(model)
-            _check_base(path)
-            saved = artifact.load(path, find_base=find_base)  # raises if it cannot be loaded
+            saved = load_shareable(path := find(model))
             if shard_bytes is None:
                 _link_weights(path, folder)
             else:
@@ -152,16 +151,6 @@ def push(
             cause = error.__cause__ if isinstance(error, RuntimeError) else None
             detail = access.describe(cause or error)
             raise HubError(f"{repo} was not pushed to {redact_url(address)}: {detail}") from None
-
-
-def _check_base(path: Path) -> None:
-    """Raise HubError if the base of a model is a local file, which others do not have."""
-    header = artifact.read_header(path)
-    if header.base is not None and (header.path.parent / header.base["name"]).exists():
-        raise HubError(
-            f"{path} needs its base, the local file {header.base['name']}; push the base first and "
-            "save the adapter with base='org/name', or merge it with 'zoo merge'"
-        )
 
 
 def write_model_card(folder: Path, repo: str, licence: str | None = None) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.interfaces.tensors import TensorReader
@@ -34,6 +36,12 @@ class Importer(abc.ABC):
     def test_config(self) -> Config | None:
         """The config of a small model, for the laws; may be a class attribute."""
         return None
+
+    @property
+    def config_keys(self) -> Set[str]:
+        """The keys of a config that it reads, to find the importer nearest to a model type that no
+        importer supports; by default those of `test_config`."""
+        return set(self.test_config or ())
 
     @abc.abstractmethod
     def matches(self, config: Config) -> bool:
@@ -76,6 +84,15 @@ class Importer(abc.ABC):
         ``tokens``, the special tokens that it refers to by name.
         """
         return None
+
+    def original_outputs(
+        self, folder: Path, config: Config, spec: Mapping[str, Any]
+    ) -> Mapping[str, Tensor]:
+        """Return inputs and outputs of the original in the other library, for random inputs.
+
+        The names are those of ``zoo import --check``: ``batch.KEY`` and ``output.NAME``.
+        """
+        raise ZooError(f"importer '{self.name}' does not run the original; use --check FILE.npz")
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
         """Return the config for the export of a model with this resolved spec.

@@ -156,13 +156,13 @@ def _find_model(name: str, folder: Path, registry: ComponentRegistry) -> str | N
     if os.path.isfile(sibling):
         with open(sibling, "rb") as file:
             head, size = file.read(9), os.fstat(file.fileno()).st_size
-        return str(sibling) if is_safetensors(head, size) else None
+        is_model = is_safetensors(head, size) or sibling.suffix == ".safetensors"
+        return str(sibling) if is_model else None
     with contextlib.suppress(RegistryError):
         registry.spec(name)
         return None
-    is_model = _CATALOGUE.fullmatch(name) or _REPOSITORY.fullmatch(name)
-    is_spec = name.endswith((".yaml", ".yml"))
-    return name if is_model and not is_spec else None
+    is_name = _CATALOGUE.fullmatch(name) or _REPOSITORY.fullmatch(name)
+    return name if is_name and not name.endswith((".yaml", ".yml")) else None
 
 
 def _paths(data: Any, above: KeyPath = ()) -> Iterator[KeyPath]:

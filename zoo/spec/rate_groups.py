@@ -103,7 +103,7 @@ def _with_decay(component: Optimiser, rate: Rate) -> Optimiser:
             f"optimiser '{component.name}' has no weight_decay, which train.groups replaces"
         )
     changed = copy.copy(component)
-    changed.weight_decay = rate.weight_decay
+    vars(changed)["weight_decay"] = rate.weight_decay
     return changed
 
 

@@ -87,7 +87,10 @@ def read_started(
     opened = _open(start, document, registry)
     added = _missing_preprocessing(document, draft, opened)
     document = _add_preprocessing(document, added)
-    spec = validate_spec(document, registry=registry)
+    try:
+        spec = validate_spec(document, registry=registry)
+    except SpecError as error:
+        raise SpecError([*_fit_problems(draft, opened), *error.problems]) from None
     model: Model = build_on_meta(spec.model_only()).part
     inherited = {*added, *_extended_keys(document, start)}
     texts = _own_texts(spec, model, inherited, opened.tokenizers, registry)
@@ -108,6 +111,17 @@ def _open(start: Start, document: Document, registry: ComponentRegistry) -> Open
     except ZooError as error:
         place = document.place(("train", "start"))
         raise SpecError([Problem(str(error), "train.start", place)]) from None
+
+
+def _fit_problems(spec: Spec, opened: OpenBase) -> list[Problem]:
+    """Return why a base does not fit a spec that has other problems, such as preprocessing that it
+    could not take from this base. Tables of another length are not compared."""
+    try:
+        model: Model = build_on_meta(spec.model_only()).part
+        plan_start(spec, model, opened, {}, any_length=True)
+    except SpecError as error:
+        return error.problems
+    return []
 
 
 def _add_preprocessing(document: Document, added: Mapping[str, Any]) -> Document:

@@ -30,11 +30,15 @@ def make_provenance(setup: Setup, state: RunState) -> Callable[[], Mapping[str, 
 
 
 def describe_base(record: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the base of a training, and its repository on the Hub for the model card."""
+    """Return the base of a training, and for the model card its repository on the Hub, or that of
+    the model that it was imported from."""
     if record is None:
         return {}
+    imported = record.get("imported") or {}
     name = repository(record["name"])
-    return {"base": dict(record), **({} if name is None else {"base_model": name})}
+    if name is None and "commit" in imported:  # not of models that were imported from a folder
+        name = repository(imported["imported"])
+    return {"base": dict(record), **({"base_model": name} if name else {})}
 
 
 def completed_epochs(setup: Setup, state: RunState) -> int:

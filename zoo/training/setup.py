@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 from zoo.acceleration import accelerate
+from zoo.adapters import reset_adapters
 from zoo.data.batches import Batches, open_batches
 from zoo.data.preprocessing import fit_preprocessors
 from zoo.errors import ZooError
@@ -28,6 +30,7 @@ from zoo.training.monitor import check_monitor
 from zoo.training.objective_fit import fit_objective
 from zoo.training.processes import Processes
 from zoo.training.recomputation import recompute_parts
+from zoo.training.start import freeze_base
 from zoo.training.step import GlobalStep
 from zoo.training.trackers import check_trackers
 
@@ -140,6 +143,10 @@ def build_setup(
     model = build_model(spec, training.seed)
     if request.started.plan is not None:
         request.started.plan.apply(model)
+        reset_adapters(model, training.seed)
+    if request.started.record is not None:
+        model.base = os.path.expanduser(request.started.record["name"])
+        freeze_base(model, request.started.record)
     model.tokenizer = dict(request.started.tokenizers) or None
     preprocessors = fit_preprocessors(spec, model)
     options: dict[str, Any] = {

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.adapters import find_adapters
 from zoo.artifact.versions import resolve_versions
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import Problem, SpecError, ZooError
@@ -126,10 +127,29 @@ class StartPlan:
             "parts": dict(matching.parts),
             "fresh": [str(each) for each in matching.fresh[:_MAX_LISTED]]
             + [f"{name}: rows from {rows}" for name, rows in matching.grown.items()],
+            "grown": sorted(matching.grown),
             "settings": list(self.settings[:_MAX_LISTED]),
             "preprocessing": list(self.preprocessing),
             "tokenizers": sorted(self.tokenizers),
         }
+
+
+def freeze_base(model: Model, record: Mapping[str, Any]) -> None:
+    """Freeze what a model with adapters has taken from its base, and train the rest of it.
+
+    Args:
+        record: the base, as `StartPlan.record` returned it.
+    """
+    if not find_adapters(model):
+        return
+    grown, parts = record.get("grown", ()), tuple(f"{part}." for part in record["parts"])
+    frozen = {
+        id(tensor)
+        for name, tensor in tensor_names(model).items()
+        if f"{name}.".startswith(parts) and name not in grown
+    }
+    for parameter in model.parameters():
+        parameter.requires_grad_(id(parameter) not in frozen)
 
 
 def plan_start(
@@ -139,6 +159,7 @@ def plan_start(
     tokenizers: Mapping[str, str | None],
     *,
     preprocessing: Sequence[str] = (),
+    any_length: bool = False,
 ) -> StartPlan:
     """Compare a spec with the base that it starts from; nothing is changed.
 
@@ -147,15 +168,17 @@ def plan_start(
         tokenizers: the texts that the preprocessors of the spec read from files, by key; None for
             those that take the text of the base.
         preprocessing: keys whose preprocessing is that of the base.
+        any_length: accept tables with any number of rows.
 
     Raises:
         SpecError: if the base does not fit, with the place of ``train.start``.
     """
     section = spec.sections.train
     assert section is not None
-    start: Start = section.build().start
+    start = section.build().start
+    assert start is not None
     try:
-        matching, kept = match_model(model, opened, start.parts, tokenizers)
+        matching, kept = match_model(model, opened, start.parts, tokenizers, any_length=any_length)
     except SpecError:
         raise
     except ZooError as error:
@@ -181,10 +204,12 @@ def match_model(
     opened: OpenBase,
     parts: Mapping[str, str] | None,
     tokenizers: Mapping[str, str | None],
+    *,
+    any_length: bool = False,
 ) -> tuple[Matching, dict[str, str]]:
     """Return which tensors are taken, and the tokenizers of the base that are used, by key."""
     kept: dict[str, str] = {}
-    growth: set[tuple[int, int]] = set()
+    growth = _length_pairs(model, opened.model) if any_length else set()
     unfit: dict[str, str] = {}
     for key, own in tokenizers.items():
         stored = opened.tokenizers.get(key)
@@ -196,9 +221,8 @@ def match_model(
             unfit[key] = problem
             continue
         growth.add((_vocab_size(opened.model, key), _vocab_size(model, key)))
-    matching = match_parts(
-        model, opened.model, parts, {pair for pair in growth if pair[0] < pair[1]}
-    )
+    grown = {(old, new) for old, new in growth if any_length or old < new}
+    matching = match_parts(model, opened.model, parts, grown)
     for key, problem in unfit.items():
         tables = _embedding_names(model, key) & matching.taken.keys()
         if tables:
@@ -208,6 +232,11 @@ def match_model(
                 "the embedding out of train.start.parts"
             )
     return matching, kept
+
+
+def _length_pairs(model: Model, base: Model) -> set[tuple[int, int]]:
+    ours, theirs = ({len(t) for t in tensor_names(m).values() if t.dim()} for m in (model, base))
+    return {(old, new) for old in theirs for new in ours}
 
 
 def compare_tokenizers(base: str, own: str) -> str | None:

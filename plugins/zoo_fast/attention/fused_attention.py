@@ -92,8 +92,10 @@ def why_not_inner_product(target: Attention) -> str | None:
     if reason is not None:
         return reason
     for scorer in target.scorers:
-        if prepared_scale(scorer) is None:  # type: ignore[arg-type]
+        if not prepared_scale.knows(scorer):
             return f"scorer '{target.scorers.first.name}' is not known as an inner product"
+        if prepared_scale(scorer) is None:  # type: ignore[arg-type]
+            return f"the scores of '{target.scorers.first.name}' have a cap"
     return None
 
 

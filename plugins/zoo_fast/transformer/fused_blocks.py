@@ -180,6 +180,7 @@ class _FusedBlock:
         sublayers = [(self._attend, block.attention_norm)]
         if self.memory is not None:
             sublayers.append((self._attend_memory, block.cross_norm))
+        assert block.feed_forward_norm is not None
         sublayers.append((self._feed_forward, block.feed_forward_norm))
         seeds: Sequence[Tensor | None] = [None] * len(sublayers)
         if block.dropout.training and block.dropout.p > 0:

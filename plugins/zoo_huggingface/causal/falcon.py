@@ -97,6 +97,8 @@ class Falcon(CausalLMArchitecture):
         heads = decoder["attention"]["heads"]
         kv_heads = decoder["attention"]["kv_heads"] or heads
         is_new = decoder["sublayers"] == "parallel" or kv_heads not in (1, heads)
+        if decoder["sublayers"] == "parallel-shared":  # both forms are possible
+            is_new = is_new or config.get("new_decoder_architecture") is True
         config |= {
             "new_decoder_architecture": is_new,
             "multi_query": kv_heads == 1,

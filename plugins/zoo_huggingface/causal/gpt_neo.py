@@ -95,8 +95,8 @@ class GptNeo(CausalLMArchitecture):
 
 def _read_types(config: Config) -> list[str]:
     """Return 'global' or 'local' for each layer."""
-    types = config.get("attention_types")
-    types = _TYPES if types is None else types
+    given = config.get("attention_types")
+    types: Any = _TYPES if given is None else given
     try:
         expanded = [kind for kinds, count in types for _ in range(count) for kind in kinds]
     except (TypeError, ValueError):

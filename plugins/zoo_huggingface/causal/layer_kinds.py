@@ -68,7 +68,8 @@ def write_layer_types(config: dict[str, Any], spec: Mapping[str, Any]) -> None:
 
 def only_window(spec: Mapping[str, Any]) -> int | None:
     """Return the window of the layers that have one."""
-    windows = {kind.get("window") for kind in layer_kinds(spec)} - {None}
+    given = (kind.get("window") for kind in layer_kinds(spec))
+    windows: set[int] = {window for window in given if window is not None}
     if len(windows) > 1:
         raise ZooError(
             f"model.decoder.pattern has windows of different widths, {sorted(windows)}, which "

@@ -46,7 +46,7 @@ class Llama(CausalLMArchitecture):
             position={"type": "rotary"},
         )
     )
-    fields = (
+    fields: ClassVar[tuple[ConfigField, ...]] = (
         ConfigField("vocab_size", "model.embedding.vocab"),
         ConfigField("hidden_size", "model.embedding.dim"),
         ConfigField("intermediate_size", "model.decoder.feed_forward.hidden"),

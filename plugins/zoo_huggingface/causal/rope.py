@@ -136,7 +136,7 @@ class Rope:
             rope |= _write_scaling(kind, scaling)
         if self.part is not None:
             rope["partial_rotary_factor"] = position.get("part", 1.0)
-        if kind == "longrope":
+        if scaling is not None and kind == "longrope":
             config["max_position_embeddings"] = scaling["length"]
         if _LENGTH in config and _LENGTH in rope:  # it takes precedence
             config[_LENGTH] = rope[_LENGTH]

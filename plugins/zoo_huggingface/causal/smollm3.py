@@ -1,7 +1,7 @@
 """SmolLM3: Llama in which some layers have no positions."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal.layer_kinds import (
@@ -14,6 +14,7 @@ from zoo_huggingface.causal.layer_kinds import (
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.rope import Rope
 from zoo_huggingface.config_fields import config_error, get_list, get_value
+from zoo_huggingface.config_keys import ignored_keys
 
 _INTERVAL = 4
 """The default of ``no_rope_layer_interval``."""
@@ -29,6 +30,10 @@ class SmolLM3(Llama):
     default_kv_heads = 4
     tied_by_default = True
     rope = Rope(theta=2000000.0)
+    ignored_keys: ClassVar[Mapping[str, str]] = {
+        **Llama.ignored_keys,
+        **ignored_keys({"transformers does not read it": "max_window_layers"}),
+    }
     used_keys = (
         *Llama.used_keys,
         *("layer_types", "sliding_window", "use_sliding_window"),

@@ -1,6 +1,7 @@
 """BERT."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
@@ -35,6 +36,17 @@ FIELDS = (
     ConfigField("initializer_range", "model.source.std", float, 0.02),
     ConfigField("type_vocab_size", "model.source.segments", int, 2, minimum=0),
 )
+
+
+def bert_fields(*, without: Collection[str] = (), **defaults: Any) -> tuple[ConfigField, ...]:
+    """Return the fields of BERT for another architecture.
+
+    Args:
+        without: keys that it does not have, or that have another meaning.
+        defaults: its own defaults.
+    """
+    kept = (field for field in FIELDS if field.key not in without)
+    return tuple(replace(field, default=defaults.get(field.key, field.default)) for field in kept)
 
 
 class Bert(EncoderImporter):

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from zoo_huggingface.config_fields import ConfigField
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.encoders.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
+from zoo_huggingface.encoders.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, TIED, bert_fields
 from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.encoders.roberta import CLASSIFICATION_HEAD
 from zoo_huggingface.templates import masked_lm_template
@@ -28,7 +28,7 @@ class Electra(EncoderImporter):
     tied_weight_names = ("generator_lm_head.weight",)
     template = masked_lm_template(ENCODER)
     fields = (
-        *(field for field in FIELDS if field.key != "hidden_size"),
+        *bert_fields(without=("hidden_size",)),
         ConfigField("embedding_size", "model.source.dim", int, 128),
         ConfigField("hidden_size", "model.encoder.dim", int, 256),
         ConfigField("max_position_embeddings", "model.encoder.position.length"),

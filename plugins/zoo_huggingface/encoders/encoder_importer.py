@@ -18,7 +18,13 @@ from zoo_huggingface.encoders.sentences import (
     read_sentence_config,
     sentence_files,
 )
-from zoo_huggingface.labels import is_multi_label, read_labels, write_labels, write_problem_type
+from zoo_huggingface.labels import (
+    is_multi_label,
+    is_regression,
+    read_labels,
+    write_labels,
+    write_problem_type,
+)
 from zoo_huggingface.tokenizer_files import read_tokenizer_content
 
 _HEADS = {
@@ -29,6 +35,10 @@ _HEADS = {
     "ForTokenClassification": "tagger",
 }
 """Endings of classes of transformers, and the models of the zoo."""
+_CLASSES_OF = {"sentence-encoder": "features", "regressor": "classifier"}
+"""Models of the zoo that have the class of another one in transformers."""
+_COUNTS = {"classifier": "classes", "regressor": "outputs", "tagger": "labels"}
+_POOLERS = ("pooler.dense.weight", "pooler.weight")
 _LENGTH = "model.encoder.position.length"
 _ACTIVATION = "model.encoder.feed_forward.activation"
 
@@ -55,7 +65,12 @@ class EncoderImporter(Architecture):
     head_rules: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """Names of tensors of a head that the map does not have, because they depend on the head."""
     unchecked_spec_paths = ("model.scale",)
-    used_keys = ("id2label", "num_labels", "problem_type", "classifier_dropout")
+    used_keys: ClassVar[tuple[str, ...]] = (
+        "id2label",
+        "num_labels",
+        "problem_type",
+        "classifier_dropout",
+    )
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "generation uses it": "bos_token_id eos_token_id",
@@ -66,7 +81,7 @@ class EncoderImporter(Architecture):
     @property
     def model_types(self) -> tuple[str, ...]:
         heads = dict.fromkeys(_head(name) for name in self.model_classes)
-        return (*heads, "sentence-encoder")
+        return (*heads, *_CLASSES_OF)
 
     def map(self, config: Config) -> Path | dict[str, Any]:
         path = MAPS / f"{self.map_name or self.name}.yaml"
@@ -93,7 +108,7 @@ class EncoderImporter(Architecture):
                 "they should be shared"
             )
         added: dict[str, Any] = {"has_tokenizer": (folder / "tokenizer.json").is_file()}
-        if any(name.endswith("pooler.dense.weight") for name in weights.metas):
+        if any(name.endswith(_POOLERS) for name in weights.metas):
             added["pooler"] = True
         if (folder / "modules.json").is_file():
             added |= read_sentence_config(folder)
@@ -136,18 +151,23 @@ class EncoderImporter(Architecture):
             model["pooler"] = bool(config.get("pooler"))
             return
         names = read_labels(config)
-        multi_label = head == "classifier" and is_multi_label(config)
-        dropout = self._head_dropout(config, head)
-        model |= {"dropout": dropout, "multi_label": multi_label}
-        labels = "label" if head == "classifier" and not multi_label else "labels"
-        spec["preprocessing"]["target"] = {"type": labels, "classes": names}
-        if multi_label:
-            spec["objective"] = "binary-cross-entropy"
+        model["dropout"] = self._head_dropout(config, head)
         if head == "tagger":
             model["labels"] = len(names)
+            spec["preprocessing"]["target"] = {"type": "labels", "classes": names}
             return
-        model["classes"] = len(names)
-        model["inner"] = {**self.inner, **({"dropout": dropout} if self.inner_dropout else {})}
+        inner = {"dropout": model["dropout"]} if self.inner_dropout else {}
+        model["inner"] = {**self.inner, **inner}
+        if is_regression(config):
+            model |= {"type": "regressor", "outputs": len(names)}
+            spec["objective"] = "mean-squared-error"
+            return
+        multi_label = is_multi_label(config)
+        model |= {"classes": len(names), "multi_label": multi_label}
+        target = "labels" if multi_label else "label"
+        spec["preprocessing"]["target"] = {"type": target, "classes": names}
+        if multi_label:
+            spec["objective"] = "binary-cross-entropy"
 
     def max_length(self, spec: Mapping[str, Any]) -> int | None:
         """Return the maximum number of tokens of a text, or None if there is none."""
@@ -159,22 +179,27 @@ class EncoderImporter(Architecture):
             get_value(config, key, float, self._defaults.get(key))
             for key in self.dropout_keys[head]
         )
-        return next(value for value in values if value is not None)
+        dropout: float = next(value for value in values if value is not None)
+        return dropout
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         model = spec["model"]
         head = str(model["type"]).rpartition(":")[2]
-        wanted = "features" if head == "sentence-encoder" else head
+        wanted = _CLASSES_OF.get(head, head)
         config["architectures"] = [
             next(name for name in self.model_classes if _head(name) == wanted)
         ]
-        if head in self.dropout_keys:
-            key = self.dropout_keys[head][0]
+        if wanted in self.dropout_keys:
+            key = self.dropout_keys[wanted][0]
             if all(field.key != key for field in self.fields):  # not that of the encoder
                 config[key] = model["dropout"]
-            write_labels(config, spec, model["labels" if head == "tagger" else "classes"])
-        if head == "classifier":
-            write_problem_type(config, multi_label=model["multi_label"])
+            write_labels(config, spec, model[_COUNTS[head]])
+        if wanted == "classifier":
+            write_problem_type(
+                config,
+                multi_label=model.get("multi_label", False),
+                regression=head == "regressor",
+            )
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         model = spec["model"]

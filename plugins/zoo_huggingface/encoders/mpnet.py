@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from zoo import ZooError
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import RequiredValue, get_path, get_value
-from zoo_huggingface.encoders.bert import ENCODER, ENCODER_ONLY, FIELDS, TIED
+from zoo_huggingface.encoders.bert import ENCODER, ENCODER_ONLY, TIED, bert_fields
 from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.encoders.roberta import CLASSIFICATION_HEAD, PADDING, POSITION_OFFSET
 from zoo_huggingface.templates import masked_lm_template
@@ -39,7 +39,7 @@ class MPNet(EncoderImporter):
     template = masked_lm_template(
         {**ENCODER, "position": {"type": "combined"}}, source={"type": "token", "padding": 1}
     )
-    fields = tuple(field for field in FIELDS if field.key != "type_vocab_size")
+    fields = bert_fields(without=("type_vocab_size",))
     required_values = (
         *ENCODER_ONLY,
         TIED,

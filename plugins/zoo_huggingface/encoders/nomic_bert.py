@@ -1,7 +1,6 @@
 """NomicBERT: BERT with rotary positions, gated feed-forward networks and fewer biases."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Config
@@ -14,7 +13,7 @@ from zoo_huggingface.config_fields import (
     get_value,
 )
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.encoders.bert import FIELDS, TIED
+from zoo_huggingface.encoders.bert import TIED, bert_fields
 from zoo_huggingface.encoders.encoder_importer import EncoderImporter
 from zoo_huggingface.templates import masked_lm_template, transformer_template
 
@@ -63,11 +62,6 @@ _OLD_IGNORED = ignored_keys(
     }
 )
 """Keys of the published configs that do not change the outputs."""
-_DEFAULTS = {
-    "hidden_act": "silu",
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
 _WIDTH_MULTIPLE = 256
 """The code of the published configs rounds the width of feed-forward networks up to it."""
 
@@ -96,7 +90,7 @@ class NomicBert(EncoderImporter):
         )
     )
     fields = (
-        *(replace(field, default=_DEFAULTS.get(field.key, field.default)) for field in FIELDS),
+        *bert_fields(hidden_act="silu", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
         ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
     required_values = (TIED,)

@@ -20,6 +20,7 @@ class Wav2Vec2(Architecture):
     """wav2vec 2.0 for speech recognition (Baevski et al. 2020)."""
 
     name = "wav2vec2"
+    preprocessor_kind = "audio"
     padding_path = "model.blank"
     model_classes = ("Wav2Vec2ForCTC",)
     template: ClassVar[Mapping[str, Any]] = {

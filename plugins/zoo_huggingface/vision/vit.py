@@ -23,6 +23,7 @@ class ViT(Architecture):
     """ViT with a classifier, for square images (Dosovitskiy et al. 2021)."""
 
     name = "vit"
+    preprocessor_kind = "image"
     unchecked_spec_paths = ("model.source.image_size",)  # any size is allowed without it
     model_classes: ClassVar[tuple[str, ...]] = ("ViTForImageClassification",)
     template: ClassVar[Mapping[str, Any]] = {

@@ -26,6 +26,10 @@ _MODELS = {
         hf.ElectraConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
     ),
     "nomic_bert": (hf.NomicBertForMaskedLM, hf.NomicBertConfig(**_BERT)),
+    "albert": (
+        hf.AlbertForMaskedLM,
+        hf.AlbertConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
+    ),
     "mpnet": (hf.MPNetForMaskedLM, hf.MPNetConfig(**_BERT, max_position_embeddings=18)),
     "distilbert": (
         hf.DistilBertForMaskedLM,

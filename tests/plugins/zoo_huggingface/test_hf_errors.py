@@ -31,7 +31,6 @@ def folder(tmp_path):
 
 UNSUPPORTED = [
     ("bert", {"hidden_act": "mish"}, "'hidden_act' is \"mish\".*relu, gelu"),
-    ("bert", {"hidden_act": "relu"}, "'hidden_act' is \"relu\".*gelu"),
     ("bert", {"position_embedding_type": "relative_key"}, "'position_embedding_type' is"),
     ("bert", {"is_decoder": True}, "'is_decoder' is true"),
     ("bert", {"tie_word_embeddings": False}, "'tie_word_embeddings' is false"),
@@ -42,7 +41,11 @@ UNSUPPORTED = [
     ("bert", {"architectures": ["BertForQuestionAnswering"]}, "'architectures' .*BertForMasked"),
     ("bert", {"quantization_config": {"bits": 4}}, "'quantization_config' is"),
     ("roberta", {"pad_token_id": 0}, "'pad_token_id' is 0"),
-    ("distilbert", {"activation": "relu"}, "'activation' is \"relu\".*gelu"),
+    ("distilbert", {"activation": "mish"}, "'activation' is \"mish\".*gelu"),
+    ("mpnet", {"relative_attention_num_buckets": 16}, "'relative_attention_num_buckets' is 16"),
+    ("albert", {"num_hidden_groups": 2}, "'num_hidden_groups' is 2"),
+    ("albert", {"embedding_size": 8}, "'embedding_size' is 8.*differ"),
+    ("nomic_bert", {"rope_parameters": {"rope_type": "yarn"}}, "'rope_parameters' is .*scaled"),
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "'scale_attn_by_inverse_layer_idx' is"),
     ("gpt2", {"scale_attn_weights": False}, "'scale_attn_weights' is false"),
     ("gpt2", {"add_cross_attention": True}, "'add_cross_attention' is true"),

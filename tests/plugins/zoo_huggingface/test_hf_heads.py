@@ -56,6 +56,27 @@ def test_classes_have_the_probabilities_of_the_pipeline(tmp_path, changes, multi
         torch.testing.assert_close(found, scores, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("labels", [{0: "score"}, {0: "joy", 1: "fear"}])
+def test_numbers_are_those_of_the_pipeline(tmp_path, labels):
+    changes = {"id2label": labels, "label2id": {name: i for i, name in labels.items()}}
+    theirs = head_model(
+        "RobertaForSequenceClassification",
+        MODELS["roberta"][1],
+        problem_type="regression",
+        pad_token_id=1,
+        **changes,
+    )
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
+    assert ours.name == "regressor"
+    actual, expected = compare_logits("roberta", ours, theirs)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    config = hf.AutoConfig.from_pretrained(out)
+    assert config.problem_type == "regression"
+    assert config.id2label == labels
+
+
 def test_tokens_have_the_probabilities_of_the_pipeline(tmp_path):
     folder = save(tmp_path / "theirs", head_model("BertForTokenClassification", BERT))
     import_and_load(folder, tmp_path)
@@ -99,8 +120,7 @@ def test_a_text_of_too_many_tokens_raises_with_the_remedy(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"problem_type": "regression"}, "'problem_type' is \"regression\"; regression is not"),
-        ({"problem_type": "ranking"}, "'problem_type' is \"ranking\"; it is not known"),
+        ({"problem_type": "ranking"}, "'problem_type' is \"ranking\"; supported values: single"),
         ({"id2label": {"0": "a", "2": "b"}}, "'id2label' is .*should name the classes 0 to 1"),
         ({"id2label": {"0": "a"}, "num_labels": 3}, "'num_labels' is 3; but 'id2label' has 1"),
         ({"id2label": ["a", "b"]}, "'id2label' is .*should be a mapping"),

@@ -110,6 +110,83 @@ BLOOM = {
     "skip_bias_add_qkv": False, "slow_but_exact": False, "unk_token_id": 0, "use_cache": True,
     "vocab_size": 250880,
 }  # fmt: skip
+STARCODER2 = LLAMA | {
+    "architectures": ["Starcoder2ForCausalLM"], "activation_function": None,
+    "bos_token_id": 0, "embedding_dropout": 0.1, "eos_token_id": 0,
+    "hidden_act": "gelu_pytorch_tanh", "hidden_size": 3072, "initializer_range": 0.018042,
+    "intermediate_size": 12288, "max_position_embeddings": 16384, "model_type": "starcoder2",
+    "norm_epsilon": 1e-05, "num_attention_heads": 24, "num_hidden_layers": 30,
+    "num_key_value_heads": 2, "residual_dropout": 0.1, "rms_norm_eps": None,
+    "rope_theta": 999999.4420358813, "sliding_window": 4096, "tie_word_embeddings": True,
+    "use_bias": True, "vocab_size": 49152,
+}  # fmt: skip
+GPT_NEO = {
+    "activation_function": "gelu_new", "architectures": ["GPTNeoForCausalLM"],
+    "attention_dropout": 0, "attention_layers": ["global", "local"] * 6,
+    "attention_types": [[["global", "local"], 6]], "bos_token_id": 50256, "embed_dropout": 0,
+    "eos_token_id": 50256, "hidden_size": 768, "initializer_range": 0.02,
+    "intermediate_size": None, "layer_norm_epsilon": 1e-05, "max_position_embeddings": 2048,
+    "model_type": "gpt_neo", "num_heads": 12, "num_layers": 12, "resid_dropout": 0,
+    "summary_type": "cls_index", "use_cache": True, "vocab_size": 50257, "window_size": 256,
+}  # fmt: skip
+PYTHIA = {
+    "architectures": ["GPTNeoXForCausalLM"], "bos_token_id": 0, "eos_token_id": 0,
+    "hidden_act": "gelu", "hidden_size": 512, "initializer_range": 0.02,
+    "intermediate_size": 2048, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+    "model_type": "gpt_neox", "num_attention_heads": 8, "num_hidden_layers": 6,
+    "rotary_emb_base": 10000, "rotary_pct": 0.25, "tie_word_embeddings": False,
+    "torch_dtype": "float16", "use_parallel_residual": True, "vocab_size": 50304,
+}  # fmt: skip
+GPTJ = {
+    "activation_function": "gelu_new", "architectures": ["GPTJForCausalLM"], "attn_pdrop": 0.0,
+    "bos_token_id": 50256, "embd_pdrop": 0.0, "eos_token_id": 50256, "initializer_range": 0.02,
+    "layer_norm_epsilon": 1e-05, "model_type": "gptj", "n_embd": 4096, "n_head": 16,
+    "n_inner": None, "n_layer": 28, "n_positions": 2048, "resid_pdrop": 0.0, "rotary": True,
+    "rotary_dim": 64, "scale_attn_weights": True, "summary_type": "cls_index",
+    "tie_word_embeddings": False, "use_cache": True, "vocab_size": 50400,
+}  # fmt: skip
+PHI = {
+    "architectures": ["PhiForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 50256,
+    "embd_pdrop": 0.0, "eos_token_id": 50256, "hidden_act": "gelu_new", "hidden_size": 2560,
+    "initializer_range": 0.02, "intermediate_size": 10240, "layer_norm_eps": 1e-05,
+    "max_position_embeddings": 2048, "model_type": "phi", "num_attention_heads": 32,
+    "num_hidden_layers": 32, "num_key_value_heads": 32, "partial_rotary_factor": 0.4,
+    "qk_layernorm": False, "resid_pdrop": 0.1, "rope_scaling": None, "rope_theta": 10000.0,
+    "tie_word_embeddings": False, "vocab_size": 51200,
+}  # fmt: skip
+FALCON = {
+    "alibi": False, "apply_residual_connection_post_layernorm": False,
+    "architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "bias": False,
+    "bos_token_id": 11, "eos_token_id": 11, "hidden_dropout": 0.0, "hidden_size": 4544,
+    "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "falcon",
+    "multi_query": True, "new_decoder_architecture": False, "num_attention_heads": 71,
+    "num_hidden_layers": 32, "parallel_attn": True, "use_cache": True, "vocab_size": 65024,
+}  # fmt: skip
+GEMMA = LLAMA | {
+    "architectures": ["GemmaForCausalLM"], "attention_bias": False, "bos_token_id": 2,
+    "eos_token_id": 1, "head_dim": 256, "hidden_act": "gelu", "hidden_activation": None,
+    "hidden_size": 2048, "intermediate_size": 16384, "max_position_embeddings": 8192,
+    "model_type": "gemma", "num_attention_heads": 8, "num_hidden_layers": 18,
+    "num_key_value_heads": 1, "pad_token_id": 0, "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+    "tie_word_embeddings": True, "vocab_size": 256000,
+}  # fmt: skip
+GEMMA2 = GEMMA | {
+    "architectures": ["Gemma2ForCausalLM"], "attn_logit_softcapping": 50.0,
+    "cache_implementation": "hybrid", "final_logit_softcapping": 30.0,
+    "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh",
+    "hidden_size": 2304, "intermediate_size": 9216, "model_type": "gemma2",
+    "num_hidden_layers": 26, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
+    "sliding_window": 4096,
+}  # fmt: skip
+SMOLLM3 = LLAMA_3 | {
+    "architectures": ["SmolLM3ForCausalLM"], "bos_token_id": 128000, "eos_token_id": 128012,
+    "head_dim": 128, "intermediate_size": 11008, "max_position_embeddings": 65536,
+    "max_window_layers": 28, "model_type": "smollm3", "no_rope_layer_interval": 4,
+    "no_rope_layers": [1, 1, 1, 0] * 9, "num_attention_heads": 16, "num_hidden_layers": 36,
+    "num_key_value_heads": 4, "pad_token_id": 128004, "pretraining_tp": 2, "rms_norm_eps": 1e-06,
+    "rope_scaling": None, "rope_theta": 5000000.0, "sliding_window": None,
+    "use_sliding_window": False,
+}  # fmt: skip
 VIT = {
     "architectures": ["ViTForImageClassification"], "attention_probs_dropout_prob": 0.0,
     "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768,
@@ -201,7 +278,8 @@ EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, VIT, *published_seq2seq.ALL]
-ALL += [DEIT, DINOV2, CLIP, SIGLIP, LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM]
+ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM, STARCODER2, GPT_NEO, PYTHIA, GPTJ, PHI]
+ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, DEIT, DINOV2, CLIP, SIGLIP]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 

@@ -179,6 +179,7 @@ def _cross_attention(rows: _Rows, state: CachedState, block: Block, index: int) 
 
 def _feed_forward(rows: _Rows, block: Block) -> _Rows:
     network: FeedForward = block.feed_forward
+    assert block.feed_forward_norm is not None
     sublayer, residual = _enter(rows, block, block.feed_forward_norm)
     activation = _ACTIVATIONS[network.activation]
     down = network.down

@@ -48,7 +48,7 @@ def test_inner_products_with_softmax_are_accelerated(scorer, heads):
     [
         ({"align": Blueprint.of(Uniform)}, "alignment 'uniform' is not known as a softmax"),
         ({"scorer": "additive"}, "scorer 'additive' is not known as an inner product"),
-        ({"scorer": CAPPED}, "scorer 'scaled-dot' is not known as an inner product"),
+        ({"scorer": CAPPED}, "the scores of 'scaled-dot' have a cap"),
         ({"scorer": Blueprint.of(Doubled)}, "scorer 'doubled' is not known as an inner product"),
     ],
     ids=["alignment", "scorer", "cap", "subclass"],

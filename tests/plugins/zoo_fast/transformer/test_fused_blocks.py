@@ -1,12 +1,15 @@
 """Blocks with residual sums and norms in kernels, against the reference path; relative errors below
 1e-4 in float32."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
 import zoo
 from zoo.plugin import Mask
 from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks, FusedBlock
+from zoo_positions.rotary import Rotary
 from zoo_transformer.layer_scale import LayerScale
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -47,6 +50,33 @@ def test_a_block_equals_its_reference_path(name, monkeypatch):
         out = block(x, Mask(causal=True), position=None, memory=memory, memory_mask=Mask())
         results.append([out, *torch.autograd.grad(out, leaves, upper)])
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+def test_options_of_a_block_are_not_ignored(monkeypatch):
+    """Window, own position, norms of queries and keys, with all kernels of training."""
+    monkeypatch.setattr("zoo_fast.attention.joint_linear.replaces_calls", lambda *_: True)
+    monkeypatch.setattr("zoo_fast.attention.projections.replaces_calls", lambda *_: True)
+    block = make_model().encoder.blocks[0]
+    attention, x = block.attention, torch.randn(2, 4, block.dim)
+
+    def outputs():
+        results = []
+        for switch in ("on", "off"):
+            monkeypatch.setenv("ZOO_FAST", switch)
+            results.append(block(x, Mask(causal=True), position=None))
+        torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+        return results[0]
+
+    before = [outputs()]
+    block.window = 2
+    before.append(outputs())
+    block.position = Rotary(head_dim=attention.head_dim)
+    before.append(outputs())
+    for name in ("query_norm", "key_norm"):
+        setattr(attention, name, torch.nn.RMSNorm(attention.heads * attention.head_dim))
+    before.append(outputs())
+    for first, second in pairwise(before):
+        assert not torch.allclose(first, second, atol=1e-3)
 
 
 def test_a_training_step_equals_the_reference_path(monkeypatch):

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 import transformers
 
 import zoo
-from zoo.hub.adapter_folder import export_adapter, import_adapter
+from zoo import export_adapter, import_adapter
 
 BERT = transformers.BertConfig(
     vocab_size=31,
