@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
     from zoo.spec.trainability import freeze as freeze
+    from zoo.training.callback import Callback as Callback
     from zoo.training.checkpoint import (
         load_checkpoint as load_checkpoint,
         save_checkpoint as save_checkpoint,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         random_numbers as random_numbers,
     )
     from zoo.data.text_lines import TextLines as TextLines
-    from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
+    from zoo.data.tokenizer import Tokenizer as Tokenizer
     from zoo.errors import (
         InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
@@ -94,7 +94,6 @@ if TYPE_CHECKING:
         Weight as Weight,
         full_precision as full_precision,
         rename_params as rename_params,
-        tied_logits as tied_logits,
     )
     from zoo.interfaces.adapter_exchange import WeightConverter as WeightConverter
     from zoo.interfaces.importer import Importer as Importer
@@ -103,6 +102,5 @@ if TYPE_CHECKING:
     from zoo.registry.blueprint import Blueprint as Blueprint
     from zoo.registry.hookspecs import hookimpl as hookimpl
     from zoo.registry.layers import build_layers as build_layers
-    from zoo.training.callback import Callback as Callback
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

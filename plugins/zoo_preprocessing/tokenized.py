@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from zoo import DataError, ZooError
-from zoo.plugin import Array, TensorSchema, Tokenizer, expand_path, read_tokenizer, truncate
+from zoo.plugin import Array, TensorSchema, Tokenizer, expand_path, truncate
 
 EXAMPLE_WORDS = ("the", "cat", "sat", "on", "a", "mat")
 EXAMPLE_TOKENIZER = """{"version": "1.0", "truncation": null, "padding": null,
@@ -61,7 +61,7 @@ class TextEncoder:
                     f"zoo tokenizer train FILE -o {self.path}",
                     str(path),
                 )
-            self.json = read_tokenizer(path)
+            self.json = Tokenizer.read_json(path)
         return self.json
 
     @cached_property

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, TensorSchema, tied_logits
+from zoo.plugin import Embedding, TensorSchema
 
 
 class Token(Embedding):
@@ -102,7 +102,7 @@ class Token(Embedding):
 
     def unembed(self, states: Tensor) -> Tensor:
         states = self.project_output(states)
-        return tied_logits(states, self.table.weight, self.table.padding_idx)
+        return self.tied_logits(states, self.table.weight, self.table.padding_idx)
 
     def project_output(self, states: Tensor) -> Tensor:
         """Project states [B, S, dim] to the width of the table."""

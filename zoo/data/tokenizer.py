@@ -44,6 +44,11 @@ class Tokenizer:
         self._growth = Growth(self.backend, label)
         self._chat_template: ChatTemplate | None = None
 
+    @staticmethod
+    def read_json(path: str | os.PathLike[str]) -> str:
+        """Return the JSON of a tokenizer file, or raise ZooError if it is not valid."""
+        return read_tokenizer(path)
+
     @property
     def vocab_size(self) -> int:
         """Number of tokens, including added tokens."""

@@ -36,7 +36,6 @@ from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchSt
 from zoo.interfaces.schedule import Schedule
 from zoo.interfaces.scorer import Scorer
 from zoo.interfaces.state import State
-from zoo.interfaces.tied_output import tied_logits
 
 KINDS: dict[str, type[Component]] = {
     interface.kind: interface
@@ -122,5 +121,4 @@ __all__ = [
     "Weight",
     "full_precision",
     "rename_params",
-    "tied_logits",
 ]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from zoo.errors import ZooError
 from zoo.interfaces.batch_schema import TensorSchema
 from zoo.interfaces.component import Component
+from zoo.interfaces.tied_output import tied_logits
 
 
 class Embedding(Component, nn.Module, ABC):
@@ -71,12 +72,17 @@ class Embedding(Component, nn.Module, ABC):
     def unembed(self, states: Tensor) -> Tensor:
         """Compute logits [..., V] of states [..., D] with the embedding matrix.
 
-        The padding token's row of the matrix receives no gradient; see `tied_logits`.
+        The padding token's row of the matrix receives no gradient; `tied_logits` computes that.
         """
         raise ZooError(
             f"embedding '{self.name}' has no embedding matrix, so it cannot be tied to the output "
             "layer"
         )
+
+    @staticmethod
+    def tied_logits(states: Tensor, table: Tensor, padding: int | None) -> Tensor:
+        """Compute logits [..., V] of states [..., D] with a table [V, D], for `unembed`."""
+        return tied_logits(states, table, padding)
 
     @abstractmethod
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:

@@ -31,7 +31,6 @@ from zoo.interfaces import (
     State,
     TensorSchema,
     Weight,
-    tied_logits,
 )
 from zoo.interfaces.signature import FromParent
 from zoo.testing.tiny_adapter import TinyAdapter
@@ -61,7 +60,7 @@ class TinyEmbedding(Embedding):
         return TensorSchema(("B", "S"), "integer", below=self.vocab)
 
     def unembed(self, states: Tensor) -> Tensor:
-        return tied_logits(states, self.table.weight, self.padding)
+        return self.tied_logits(states, self.table.weight, self.padding)
 
     def mask(self, inputs: Tensor) -> Tensor:
         return inputs != 0
