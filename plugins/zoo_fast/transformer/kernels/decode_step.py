@@ -98,7 +98,7 @@ def _enter(rows: _Rows, block: Block, norm: nn.Module) -> tuple[_Input, Tensor]:
         return _normed(rows.x, norm), rows.x
     if rows.norm is None:
         return _Input(rows.x, None, None), rows.x
-    if norm_first(*rows.x.shape, rows.x.dtype):
+    if norm_first(len(rows.x), rows.x.shape[1], rows.x.dtype):
         sublayer = _normed(rows.x, rows.norm)
         return sublayer, sublayer.x
     normed = torch.empty_like(rows.x)
@@ -107,7 +107,7 @@ def _enter(rows: _Rows, block: Block, norm: nn.Module) -> tuple[_Input, Tensor]:
 
 def _normed(x: Tensor, norm: nn.Module | None) -> _Input:
     """Return the input of a kernel after a norm, which the kernel computes unless it is slower."""
-    if norm is None or not norm_first(*x.shape, x.dtype):
+    if norm is None or not norm_first(len(x), x.shape[1], x.dtype):
         return _Input(x, norm, None)
     output = torch.empty_like(x)
     arguments = _Input(x, norm, output).arguments()

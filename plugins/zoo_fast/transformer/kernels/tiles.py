@@ -98,7 +98,7 @@ def _lines(M: int, K: int, dtype: torch.dtype) -> int:
     """
     if norm_first(M, K, dtype):
         return 0
-    return triton.next_power_of_2(K * dtype.itemsize // 128 + 1) // 2
+    return int(triton.next_power_of_2(K * dtype.itemsize // 128 + 1)) // 2
 
 
 def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool) -> dict[str, Any]:
