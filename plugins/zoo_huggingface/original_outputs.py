@@ -73,11 +73,25 @@ def _classifier(original: Any, spec: Mapping[str, Any], generator: torch.Generat
     return {"batch.source": images, "batch.target": target, "output.logits": logits}
 
 
+def _two_towers(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
+    config = original.config.vision_config
+    size = (_ROWS, config.num_channels, config.image_size, config.image_size)
+    images = torch.randn(size, generator=generator)
+    target = spec["model"]["target"]
+    vocab, eos = int(target["embedding"]["vocab"]), target.get("eos")
+    length = min(_LENGTH, int(target["encoder"]["position"]["length"]))
+    tokens = torch.randint(0, vocab - 1, (_ROWS, length), generator=generator)
+    tokens[:, -1] = vocab - 1 if eos is None else eos  # the highest token ends a text
+    logits = original(pixel_values=images, input_ids=tokens).logits_per_image[:, None]
+    return {"batch.source": images, "batch.target": tokens, "output.logits": logits}
+
+
 _BATCHES = {
     "language-model": _language_model,
     "masked-lm": _masked_lm,
     "seq2seq": _seq2seq,
     "classifier": _classifier,
+    "two-towers": _two_towers,
 }
 
 

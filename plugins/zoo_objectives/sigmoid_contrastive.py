@@ -18,7 +18,7 @@ class SigmoidContrastive(Objective):
     .. math:: L = -\frac{1}{N} \sum_{i, j} \log \sigma(s_{ij} z_{ij}), \qquad
         s_{ij} = 1 \text{ if } j = y_i \text{, else } -1
 
-    Paper: Zhai et al. 2023, equation 1.
+    Paper: Zhai et al. 2023 (the sigmoid loss).
 
     Shapes:
         logits [B, T, C], of each source and all C targets of the batch, targets [B, T], mask [B, T]

@@ -19,7 +19,7 @@ class AttentionPooledEncoder(Encoder):
 
     Models use the summary with ``pooling: summary``.
 
-    Paper: Zhai et al. 2022, section 3.3.
+    Paper: Zhai et al. 2022 (multi-head attention pooling).
 
     Args:
         input_dim: width of the inputs.

@@ -22,7 +22,7 @@ class TwoTowers(Model):
     It is trained on pairs, with the other targets of the batch as negatives: objective
     `contrastive`, or `sigmoid-contrastive` with a bias.
 
-    Paper: Radford et al. 2021, section 2.3 (CLIP); Zhai et al. 2023, section 3 (bias).
+    Paper: Radford et al. 2021, section 2.3 (CLIP); Zhai et al. 2023 (bias).
 
     Args:
         source: tower of the sources.

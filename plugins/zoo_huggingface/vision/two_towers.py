@@ -26,6 +26,7 @@ class TwoTowerImporter(Architecture):
     The keys of both configs have the names ``text_config.KEY`` and ``vision_config.KEY``.
     """
 
+    preprocessor_kind = "image"
     image_tokens: ClassVar[int] = 0
     """Number of learned vectors before the patches."""
     pooled: ClassVar[bool] = False

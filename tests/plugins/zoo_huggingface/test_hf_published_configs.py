@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import torch
 import transformers as hf
-from hf_models import MODELS, published_seq2seq
+from hf_models import MODELS, published_seq2seq, published_vision
 from hf_models.published_seq2seq import WAVE
 
 import zoo
@@ -187,99 +187,13 @@ SMOLLM3 = LLAMA_3 | {
     "rope_scaling": None, "rope_theta": 5000000.0, "sliding_window": None,
     "use_sliding_window": False,
 }  # fmt: skip
-VIT = {
-    "architectures": ["ViTForImageClassification"], "attention_probs_dropout_prob": 0.0,
-    "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768,
-    "id2label": {str(i): f"name {i}" for i in range(1000)}, "image_size": 224,
-    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
-    "model_type": "vit", "num_attention_heads": 12, "num_channels": 3, "num_hidden_layers": 12,
-    "patch_size": 16, "qkv_bias": True,
-}  # fmt: skip
-DEIT = {**VIT, "architectures": ["DeiTForImageClassification"], "model_type": "deit"}
-DINOV2 = {
-    "apply_layernorm": True,
-    "architectures": ["Dinov2ForImageClassification"],
-    "drop_path_rate": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.0,
-    "hidden_size": 384,
-    "image_size": 518,
-    "initializer_range": 0.02,
-    "layer_norm_eps": 1e-06,
-    "layerscale_value": 1.0,
-    "mlp_ratio": 4,
-    "model_type": "dinov2",
-    "num_attention_heads": 6,
-    "num_channels": 3,
-    "num_hidden_layers": 12,
-    "patch_size": 14,
-    "qkv_bias": True,
-    "reshape_hidden_states": True,
-    "use_swiglu_ffn": False,
-    "use_mask_token": False,
-}
-CLIP = {
-    "architectures": ["CLIPModel"],
-    "initializer_factor": 1.0,
-    "logit_scale_init_value": 2.6592,
-    "model_type": "clip",
-    "projection_dim": 512,
-    "text_config": {
-        "_name_or_path": "",
-        "add_cross_attention": False,
-        "attention_dropout": 0.0,
-        "bos_token_id": 0,
-        "dropout": 0.0,
-        "eos_token_id": 2,
-        "hidden_act": "quick_gelu",
-        "hidden_size": 512,
-        "initializer_factor": 1.0,
-        "initializer_range": 0.02,
-        "intermediate_size": 2048,
-        "is_decoder": False,
-        "layer_norm_eps": 1e-05,
-        "max_position_embeddings": 77,
-        "model_type": "clip_text_model",
-        "num_attention_heads": 8,
-        "num_beams": 1,
-        "num_hidden_layers": 12,
-        "pad_token_id": 1,
-        "projection_dim": 512,
-        "pruned_heads": {},
-        "top_k": 50,
-        "torchscript": False,
-        "use_bfloat16": False,
-        "vocab_size": 49408,
-    },
-    "vision_config": {
-        "attention_dropout": 0.0,
-        "dropout": 0.0,
-        "hidden_act": "quick_gelu",
-        "hidden_size": 768,
-        "image_size": 224,
-        "intermediate_size": 3072,
-        "layer_norm_eps": 1e-05,
-        "model_type": "clip_vision_model",
-        "num_attention_heads": 12,
-        "num_hidden_layers": 12,
-        "patch_size": 32,
-        "projection_dim": 512,
-    },
-}
-SIGLIP = {
-    "architectures": ["SiglipModel"], "initializer_factor": 1.0, "model_type": "siglip",
-    "text_config": {"model_type": "siglip_text_model"},
-    "vision_config": {"model_type": "siglip_vision_model"},
-}  # fmt: skip
-
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
 EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 
-ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, VIT, *published_seq2seq.ALL]
+ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, *published_seq2seq.ALL]
 ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM, STARCODER2, GPT_NEO, PYTHIA, GPTJ, PHI]
-ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, DEIT, DINOV2, CLIP, SIGLIP]
+ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, *published_vision.ALL]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 

@@ -1,5 +1,7 @@
 """Images and texts of imported models with two towers."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 import zoo
 
 WORDS = ["<pad>", "!", "<unk>", "<end>", "<start>", "a", "photo", "of", "cat", "dog"]
+IMAGES = {
+    "image_processor_type": "CLIPImageProcessor", "size": {"height": 8, "width": 8},
+    "resample": 2, "image_mean": [0.5] * 3, "image_std": [0.25] * 3,
+}  # fmt: skip
 TEXTS = ["a photo of a cat", "a dog !", "cat " * 20]
 
 
@@ -26,6 +32,7 @@ def pair(tmp_path_factory):
         single="<start> $A <end>", special_tokens=[("<start>", 4), ("<end>", 3)]
     )
     tokenizer.save(str(folder / "theirs" / "tokenizer.json"))
+    (folder / "theirs" / "preprocessor_config.json").write_text(json.dumps(IMAGES))
     return import_and_load(folder / "theirs", folder), theirs, tokenizer
 
 
@@ -41,28 +48,21 @@ def test_vectors_of_texts_are_those_of_transformers(pair):
 
 
 @torch.no_grad()
-def test_raw_images_and_texts_are_scored(pair, tmp_path):
+def test_raw_images_and_texts_are_scored(pair):
     ours, theirs, tokenizer = pair
-    file = zoo.save(ours, tmp_path / "model.safetensors")
-    spec = dict(ours.spec) | {
-        "preprocessing": {
-            **ours.spec["preprocessing"],
-            "source": {"type": "image", "size": 8, "mean": 0.5, "std": 0.5},
-        }
-    }
-    model = zoo.compose(spec)
-    model.load_state_dict(zoo.load(file).state_dict())
-    model.tokenizer = ours.tokenizer
     pixels = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
-    scores = zoo.embed(model, list(pixels)) @ zoo.embed(model, TEXTS[:2], side="target").T
-    images = (torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255 - 0.5) / 0.5
+    scores = zoo.embed(ours, list(pixels)) @ zoo.embed(ours, TEXTS[:2], side="target").T
+    images = (torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255 - 0.5) / 0.25
     tokenizer.enable_padding(pad_id=0)
     ids = torch.tensor([each.ids for each in tokenizer.encode_batch(TEXTS[:2])])
+    tokenizer.no_padding()
     outputs = theirs(pixel_values=images, input_ids=ids)
     expected = outputs.image_embeds @ outputs.text_embeds.T
     torch.testing.assert_close(scores, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_without_a_preprocessor_the_message_names_the_side(pair):
-    with pytest.raises(zoo.ZooError, match="has no preprocessor for 'source'"):
-        zoo.embed(pair[0], [np.zeros((8, 8, 3), dtype=np.uint8)])
+def test_without_a_preprocessor_the_message_names_the_side(tmp_path):
+    hf_model("siglip").save_pretrained(tmp_path / "theirs")
+    model = import_and_load(tmp_path / "theirs", tmp_path)
+    with pytest.raises(zoo.ZooError, match="has no preprocessor for 'target'"):
+        zoo.embed(model, TEXTS, side="target")
