@@ -23,40 +23,25 @@ from zoo_huggingface.config_fields import (
     set_path,
 )
 from zoo_huggingface.config_keys import (
+    ADDED_KEYS,
     COMMON_IGNORED_KEYS,
+    DROPPED_KEYS,
     check_keys,
     read_defaults,
     read_small_config,
 )
-from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
+from zoo_huggingface.generation import (
+    GENERATION_KEYS,
+    generated_vocab,
+    generation_spec,
+    read_generation_config,
+)
 from zoo_huggingface.original_outputs import original_outputs
 from zoo_huggingface.preprocessor_files import read_preprocessor
 from zoo_huggingface.shared_tensors import check_copies, is_same
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
-_ADDED_KEYS = (
-    "preprocessor",
-    "untied",
-    "sentence",
-    "sentence_length",
-    "lowercase",
-    "generation",
-    "tokenizer_padding",
-    "has_tokenizer",
-    "pooler",
-    "logits_bias",
-)
-"""Keys that `extend_config` adds to a config."""
-_DROPPED_KEYS = (
-    "auto_map",
-    "_name_or_path",
-    "transformers_version",
-    "dtype",
-    "torch_dtype",
-    *_ADDED_KEYS,
-)
-"""Keys of the imported config that an export does not write."""
 
 Config = Mapping[str, Any]
 
@@ -127,7 +112,7 @@ class Architecture(Importer):
                     )
                 untied = True
         check_copies(weights, self.copies)
-        result = {key: value for key, value in config.items() if key not in _ADDED_KEYS}
+        result = {key: value for key, value in config.items() if key not in ADDED_KEYS}
         self._check_modules(folder)
         if self.generates:
             generation = read_generation_config(folder, config)
@@ -171,7 +156,7 @@ class Architecture(Importer):
         return spec
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        dropped = {*_DROPPED_KEYS, *self.aliases}
+        dropped = {*DROPPED_KEYS, *self.aliases}
         config = {key: value for key, value in original.items() if key not in dropped}
         config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
         for required in self.required_values:
@@ -256,7 +241,7 @@ class Architecture(Importer):
         """The keys of a config that the importer uses, requires or ignores."""
         checked = {field.key for field in self.fields}
         checked |= {required.key for required in self.required_values}
-        named = {*self.used_keys, *self.ignored_keys, *self.aliases, *_ADDED_KEYS}
+        named = {*self.used_keys, *self.ignored_keys, *self.aliases, *ADDED_KEYS}
         always = {"architectures", "quantization_config", *COMMON_IGNORED_KEYS}
         return checked | named | always | GENERATION_KEYS
 
@@ -275,14 +260,8 @@ class Architecture(Importer):
             pad=get_path(spec, self.padding_path) if has_source else None,
             eos=eos if isinstance(eos, list) else [eos],
             prompt=prompt if has_source else None,
-            vocab=self._vocab_size(spec),
+            vocab=generated_vocab(spec),
         )
-
-    @staticmethod
-    def _vocab_size(spec: Mapping[str, Any]) -> int:
-        """Return the size of the vocabulary that a model generates."""
-        names = ("target", "source", "embedding")
-        return int(next(filter(None, (get_path(spec, f"model.{name}.vocab") for name in names))))
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""

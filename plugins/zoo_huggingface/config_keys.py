@@ -47,6 +47,29 @@ COMMON_IGNORED_KEYS = ignored_keys(
 )
 """Keys of any config that do not change the outputs, with the reason."""
 
+ADDED_KEYS = (
+    "preprocessor",
+    "untied",
+    "sentence",
+    "sentence_length",
+    "lowercase",
+    "generation",
+    "tokenizer_padding",
+    "has_tokenizer",
+    "pooler",
+    "logits_bias",
+)
+"""Keys that `extend_config` adds to a config."""
+DROPPED_KEYS = (
+    "auto_map",
+    "_name_or_path",
+    "transformers_version",
+    "dtype",
+    "torch_dtype",
+    *ADDED_KEYS,
+)
+"""Keys of the imported config that an export does not write."""
+
 OLDER_DEFAULTS: Mapping[str, Any] = {
     "add_cross_attention": False,
     "cross_attention_hidden_size": None,

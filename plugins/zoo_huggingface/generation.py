@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo import ZooError, ZooWarning
-from zoo_huggingface.config_fields import read_json
+from zoo_huggingface.config_fields import get_path, read_json
 from zoo_huggingface.generation_keys import (
     GENERATION_FILE,
     IGNORED_KEYS,
@@ -165,3 +165,9 @@ def _active_sampling(generation: Generation) -> list[str]:
 def _sampling_value(generation: Generation, key: str) -> Any:
     default = _SAMPLING[key][1] if key in _SAMPLING else None
     return get_generation_value(generation, key, int if key == "top_k" else float, default)
+
+
+def generated_vocab(spec: Mapping[str, Any]) -> int:
+    """Return the size of the vocabulary that the model of a spec generates."""
+    names = ("target", "source", "embedding")
+    return int(next(filter(None, (get_path(spec, f"model.{name}.vocab") for name in names))))

@@ -45,6 +45,7 @@ class Combined(Position):
         parts: Sequence[Blueprint[Position]],
     ) -> None:
         super().__init__()
+        self.dim, self.heads, self.head_dim = dim, heads, head_dim
         if not parts:
             raise ZooError("parts is empty; list at least one position encoding")
         built: list[Position] = [
@@ -54,6 +55,9 @@ class Combined(Position):
         self.is_rotary = any(part.is_rotary for part in built)
         limits = [part.max_positions for part in built if part.max_positions is not None]
         self.max_positions = min(limits, default=None)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, heads={self.heads}, head_dim={self.head_dim}"
 
     @property
     def has_bias(self) -> bool:
