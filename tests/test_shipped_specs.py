@@ -331,6 +331,8 @@ STARTERS = {
     "graph-small",
     "image-small",
     "lm-small",
+    "sentence-small",
+    "text-regressor-small",
     "speech-small",
     "tagger-small",
     "text-small",

@@ -9,6 +9,9 @@ ITEMS = {
     "ctc-captcha": 104,  # images
     **dict.fromkeys(("g2p-bahdanau", "g2p-bahdanau-large", "g2p-transformer"), 11_994),  # words
     **dict.fromkeys(("gat-cora", "gat-citeseer", "gat-pubmed"), 1_000),  # nodes
+    **dict.fromkeys(
+        ("minilm-reviews", "minilm-reviews-probe", "minilm-reviews-scratch"), 8_568
+    ),  # sentences
     **dict.fromkeys(("memn2n-babi-1k", "memn2n-babi-10k"), 1_000),  # questions of each task
     **dict.fromkeys(("ram-mnist", "ram-mnist-7", "ram-translated"), 10_000),  # images
 }
@@ -24,6 +27,7 @@ NO_INTERVAL = {
     "cider": "CIDEr-D is a mean of scores, not a proportion",
     "meteor": "METEOR is a mean of scores, not a proportion",
     "perplexity": "perplexities are computed from a mean of log-probabilities",
+    "macro-f1": "F1 is computed from counts of the whole test data",
     "loss": "losses are means of log-probabilities",
     "bound": "bounds on the log-likelihood are means over images",
     "EN-": "word similarities are rank correlations",

@@ -30,7 +30,7 @@ class MaskedLM(EncoderModel):
         source: token embedding, whose table is also the output matrix.
         encoder: encoder of the tokens.
         eps: epsilon of the LayerNorm before the output.
-        activation: f; 'gelu-tanh' is the tanh approximation of GELU.
+        activation: f; 'gelu-tanh' is the tanh approximation of GELU, 'quick-gelu' x σ(1.702 x).
 
     Shapes:
         batch {source [B, S], target [B, S], optional loss_mask [B, S], True for the tokens to
@@ -46,7 +46,7 @@ class MaskedLM(EncoderModel):
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
         eps: Annotated[float, Field(gt=0)] = 1e-12,
-        activation: Literal["gelu", "gelu-tanh", "relu", "silu"] = "gelu",
+        activation: Literal["gelu", "gelu-tanh", "quick-gelu", "relu", "silu"] = "gelu",
     ) -> None:
         super().__init__(source, encoder)
         if self.source.vocab is None:
@@ -84,6 +84,8 @@ class MaskedLM(EncoderModel):
         """Compute f(x)."""
         if self.activation == "relu":
             return F.relu(x)
+        if self.activation == "quick-gelu":
+            return x * torch.sigmoid(1.702 * x)
         if self.activation == "silu":
             return F.silu(x)
         return F.gelu(x, approximate="tanh" if self.activation == "gelu-tanh" else "none")

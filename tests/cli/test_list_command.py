@@ -12,9 +12,9 @@ def run(*arguments):
 
 def test_accelerations_are_shown_with_the_methods_they_replace():
     pytest.importorskip("zoo_fast", reason="the fast lane is not installed")
-    text = run("show", "fused-decoding")
-    assert "replaces TransformerDecoder.start, TransformerDecoder.step of " in text
-    assert "of zoo_transformer.transformer_decoder\n" in text
+    text = " ".join(run("show", "fused-decoding").split())
+    assert "TransformerDecoder.start, TransformerDecoder.step of " in text
+    assert "of zoo_transformer.transformer_decoder " in text
     header, *lines = run("list", "--kind", "acceleration").splitlines()
     assert header.split() == ["kind", "name", "plugin", "serves", "summary"]
     (line,) = (line for line in lines if " token-lookup " in line)

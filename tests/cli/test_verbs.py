@@ -138,7 +138,7 @@ def test_show_prints_every_section_and_key_of_a_spec():
 def test_show_prints_a_part_by_its_class_or_by_its_name():
     text = run("show", "feed-forward")
     assert text == run("show", "FeedForward")
-    assert "used by encoder transformer, decoder transformer" in text
+    assert "used by encoder transformer, encoder attention-pooling, decoder transformer" in text
     assert "Position-wise feed-forward network" in text
     rows = [line.split() for line in text.splitlines()]
     assert ["hidden", "integer", ">=", "1", "required"] in rows
@@ -162,7 +162,7 @@ def test_list_prints_the_importers_of_plugins():
     importers = [(i.name, p.name) for p in default_registry().plugins for i in p.importers]
     assert found == sorted(importers)
     assert all(row["summary"].endswith(".") for row in rows)
-    assert "gpt2        huggingface  GPT-2" in run("list", "--importers")
+    assert re.search(r"gpt2 +huggingface +GPT-2", run("list", "--importers"))
     assert "llama2c" in run("list", "--maps")
 
 

@@ -203,7 +203,7 @@ def test_a_spec_without_a_map_raises(folder):
 
 def test_an_unknown_map_name_suggests_the_nearest(folder):
     line = "import weights.safetensors --spec spec.yaml --map g2p -o model.safetensors"
-    assert re.search("'g2p'.*'g2p-en'.*available: ", _error(line))
+    assert re.search("'g2p'.*'g2p-en'.*zoo list --maps", _error(line))
 
 
 def test_an_invalid_safetensors_file_raises(folder):

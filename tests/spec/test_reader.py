@@ -27,7 +27,7 @@ INVALID = [
         "misspelt component, as a mapping",
         ("type: gru", "type: gruu"),
         (6, 19, "model.encoder"),
-        "no encoder named 'gruu'; did you mean 'gru'? (available: dnc, elmo, ",
+        "no encoder named 'gruu'; did you mean 'gru'? (available: attention-pooling, dnc, elmo, ",
     ),
     (
         "misspelt plugin",
@@ -64,7 +64,7 @@ INVALID = [
         "missing type",
         ("{type: gru, hidden: 8}", "{hidden: 8}"),
         (6, 12, "model.encoder"),
-        "key 'type', the name of the encoder, is missing (available: dnc, elmo, ",
+        "key 'type', the name of the encoder, is missing (available: attention-pooling, dnc, ",
     ),
     (
         "type that is not a string",

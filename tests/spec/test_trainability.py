@@ -41,11 +41,12 @@ def test_patterns_that_match_nothing_are_reported_with_their_lines(problems):
         "groups: [{match: [head], lr_factor: 0.1}]",
         "checkpointing: [blocks]",
     )
-    assert found == [
+    assert [(line, path, message.partition(";")[0]) for line, path, message in found] == [
         (11, "train.freeze[1]", "'decoder.block.{0..1}' matches nothing in the model"),
         (12, "train.groups[0].match[0]", "'head' matches nothing in the model"),
         (13, "train.checkpointing[0]", "'blocks' matches nothing in the model"),
     ]
+    assert "did you mean 'decoder.blocks" in found[0][2]
 
 
 def test_a_training_needs_something_to_train(problems):

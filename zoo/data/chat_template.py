@@ -36,6 +36,9 @@ class ChatTemplate:
             )
         self.template, self.tokens = template, dict(tokens or {})
 
+    def __reduce__(self) -> tuple[type[ChatTemplate], tuple[str, dict[str, str]]]:
+        return ChatTemplate, (self.template, self.tokens)  # without the compiled template
+
     @classmethod
     def from_json(cls, text: str) -> ChatTemplate:
         """Return the template that a model contains."""
