@@ -94,9 +94,10 @@ class Configuration:
 
     def build(self, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Any:
         """Build a new instance; modules are in evaluation mode."""
+        values = self.parent_values()  # may sample, on the first call
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            part = self.blueprint().build(**self.parent_values(), **self.parent_parts())
+            part = self.blueprint().build(**values, **self.parent_parts())
         return part.to(dtype).eval() if isinstance(part, nn.Module) else part
 
     @cached_property

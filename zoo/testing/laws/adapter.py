@@ -25,19 +25,23 @@ _NAME = "tested"
 
 
 def _compose(config: Configuration, *, adapted: bool = True) -> Model:
-    """Return the small model with the adapter, in float64 and evaluation mode."""
+    """Return the small model with the adapter, in float64 and evaluation mode, on the default
+    device; it is composed on the CPU."""
     registry = config.registry.with_components([AdaptedModel], plugin="zoo-testing")
     spec = {"zoo": 1, "name": "adapted", "model": "zoo-testing:adapted"}
     if adapted:
         spec["adapters"] = {_NAME: config.data}
-    return compose(spec, registry=registry, dtype=torch.float64).eval()
+    device = torch.get_default_device()
+    with torch.device("cpu"):
+        model = compose(spec, registry=registry, dtype=torch.float64)
+    return model.to(device).eval()
 
 
 def _trained(config: Configuration) -> Model:
     """Return the model with other values of the parameters of the adapter."""
     model = _compose(config)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
+    generator = torch.Generator("cpu").manual_seed(1)
+    with torch.no_grad(), torch.device("cpu"):
         for parameter in find_adapters(model)[_NAME].parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             parameter.add_(noise.to(parameter))
@@ -45,7 +49,10 @@ def _trained(config: Configuration) -> Model:
 
 
 def _logits(model: Model) -> Tensor:
-    logits: Tensor = model(example_batch(model)).logits
+    with torch.device("cpu"):
+        batch = example_batch(model)
+    device = next(model.parameters()).device
+    logits: Tensor = model({key: tensor.to(device) for key, tensor in batch.items()}).logits
     return logits
 
 
@@ -103,7 +110,9 @@ def exact_saving(config: Configuration) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.safetensors")
         save(model, path)
-        loaded = load(path, registry=registry)
+        with torch.device("cpu"):
+            loaded = load(path, registry=registry)
+        loaded = loaded.to(next(model.parameters()).device)
         stored = {name: t.clone() for name, t in loaded.state_dict().items()}
         outputs = _logits(loaded)
     for name, tensor in model.state_dict().items():
