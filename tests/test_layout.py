@@ -46,7 +46,6 @@ CROSS_CUTTING = {
         "hub/processes",
         "hub/roundtrip",
         "hub/shards",
-        "hub/start",
     ],
     "every law with a component that breaks it": ["testing/broken_components"],
     "training on a small task": [
