@@ -50,7 +50,7 @@ def _section(importer: Architecture, figures: Mapping[str, float]) -> str:
     rows = {
         "classes": _code(importer.model_classes),
         "keys taken": _code(sorted(importer.config_keys)),
-        "refused": ", ".join(refused) or "none by a rule of its own",
+        "refused": ", ".join(refused) or "only keys that are not known",
         "difference": _difference(figures.get(importer.name)),
     }
     lines = (f"- {label}: {text}\n" for label, text in rows.items())

@@ -13,7 +13,7 @@ from zoo_adapters.lora import Layers, Targets
 
 
 class CopiedModule(AdapterLayer):
-    """Computes the output of a module with parameters of its own."""
+    """Computes the output of a module with additional parameters."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ def read_labels(config: Mapping[str, Any]) -> list[str]:
 def is_multi_label(config: Mapping[str, Any]) -> bool:
     """Return whether a sequence classifier computes an independent probability of each label.
 
-    A single label has a probability of its own too, as in pipelines of transformers.
+    A single label has a sigmoid probability too, as in pipelines of transformers.
     """
     if is_regression(config):
         return False

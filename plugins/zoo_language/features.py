@@ -15,7 +15,7 @@ class Features(EncoderModel):
 
     .. math:: h = \mathrm{encode}(x), \qquad p = \tanh(W h_1 + b) \text{ if pooled}
 
-    It has no objective of its own. To train it, use its weights in a model with a head, such as a
+    It has no objective. To train it, use its weights in a model with a head, such as a
     classifier or a tagger, or train it as a masked language model.
 
     Paper: Devlin et al. 2019, section 3 (the final states, and the pooled first state).

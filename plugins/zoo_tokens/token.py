@@ -33,7 +33,7 @@ class Token(Embedding):
         inner_dim: width of the table, projected to d without a bias; d if not set.
         train_padding: whether the padding token has an embedding that is trained, as in models
             that use it also as the start token.
-        output_map: whether states are projected to inner_dim by weights of their own in `unembed`
+        output_map: whether states are projected to inner_dim by separate weights in `unembed`
             (OPT), not by W transposed.
 
     Shapes:

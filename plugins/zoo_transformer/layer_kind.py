@@ -77,6 +77,6 @@ def require_rotary(position: Position | None) -> None:
     """Raise ZooError if layers cannot differ in this position."""
     if position is not None and (position.has_bias or not position.is_rotary):
         raise ZooError(
-            f"layers with positions of their own, or without, require rotary positions, not "
+            f"layers with different positions, or without, require rotary positions, not "
             f"'{position.name}'"
         )

@@ -71,39 +71,26 @@ class RMSNorm(nn.Module):
         nn.init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
+        return self.weight * self.normalise(x).to(x.dtype)
+
+    def normalise(self, x: Tensor) -> Tensor:
+        """Divide x by the root of its mean square."""
         inputs = full_precision(x)
-        scaled = inputs * torch.rsqrt(inputs.square().mean(dim=-1, keepdim=True) + self.eps)
-        return self.weight * scaled.to(x.dtype)
+        scaled: Tensor = inputs * torch.rsqrt(inputs.square().mean(-1, keepdim=True) + self.eps)
+        return scaled
 
     def extra_repr(self) -> str:
         return f"{self.width}, eps={self.eps}"
 
 
-class RMSNormPlusOne(nn.Module):
+class RMSNormPlusOne(RMSNorm):
     """RMSNorm with the weights 1 + w; it is computed in float32 and rounded once.
 
     Weights near 1 in half precision lose digits that w has.
-
-    Args:
-        width: width of the last dimension.
-        eps: added to the mean square.
     """
-
-    weight_roles: ClassVar[Mapping[str, str]] = {"weight": "norm"}
-
-    def __init__(self, width: int, eps: float) -> None:
-        super().__init__()
-        self.width, self.eps = width, eps
-        self.weight = nn.Parameter(torch.empty(width))
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        inputs = full_precision(x)
-        scaled = inputs * torch.rsqrt(inputs.square().mean(dim=-1, keepdim=True) + self.eps)
-        return (scaled * (1 + full_precision(self.weight))).to(x.dtype)
-
-    def extra_repr(self) -> str:
-        return f"{self.width}, eps={self.eps}"
+        return (self.normalise(x) * (1 + full_precision(self.weight))).to(x.dtype)

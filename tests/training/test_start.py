@@ -53,7 +53,7 @@ def base(files, tmp_path_factory):
 
 
 def _spec(files, **train):
-    """A spec without preprocessing of its own."""
+    """A spec without preprocessing."""
     spec = make_spec(files, **{"steps": 1, "validation": None, **train})
     del spec["preprocessing"]
     return spec

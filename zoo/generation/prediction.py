@@ -24,7 +24,7 @@ SOURCE, TARGET = "source", "target"
 class Prediction:
     """The most likely class, its probability, and the most likely classes with theirs.
 
-    If an item can have several labels, each has a probability of its own.
+    If an item can have several labels, each has a separate probability.
     """
 
     label: str

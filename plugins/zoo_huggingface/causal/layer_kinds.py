@@ -44,7 +44,7 @@ def windowed_layers(
     """Return the kind of each layer according to `layer_types`.
 
     Args:
-        default: whether each layer has a window if the config does not say.
+        default: whether each layer has a window if the config has no such key.
         window: the window of those that have one; None if it is disabled.
     """
     types = get_list(config, "layer_types", str)

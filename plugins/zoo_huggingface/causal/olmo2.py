@@ -4,8 +4,8 @@ from typing import Any
 
 from zoo_huggingface.architecture import MAPS, Config
 from zoo_huggingface.causal.llama import Llama
-from zoo_huggingface.config_fields import ConfigField, RequiredValue
-from zoo_huggingface.templates import language_model_template, transformer_template
+from zoo_huggingface.causal.query_key_norm import normed_fields, normed_template
+from zoo_huggingface.config_fields import RequiredValue
 
 
 class Olmo2(Llama):
@@ -15,27 +15,8 @@ class Olmo2(Llama):
     model_classes = ("Olmo2ForCausalLM",)
     adds_bos = False
     unchecked_spec_paths = ("model.bos",)
-    template = language_model_template(
-        transformer_template(
-            attention={
-                "scorer": "scaled-dot",
-                "align": {"type": "soft"},
-                "norm": {"kind": "rms", "over": "all"},
-            },
-            feed_forward={"gated": True, "bias": False},
-            norm={"kind": "rms", "place": "output"},
-            position={"type": "rotary"},
-        )
-    )
-    fields = (
-        *(field for field in Llama.fields if field.key != "rms_norm_eps"),
-        ConfigField(
-            "rms_norm_eps",
-            "model.decoder.norm.eps model.decoder.attention.norm.eps",
-            float,
-            1e-5,
-        ),
-    )
+    template = normed_template(over="all", place="output")
+    fields = normed_fields(1e-5)
     required_values = (
         *Llama.required_values,
         RequiredValue("mlp_bias", False, "OLMo 2 has no bias in its feed-forward layers"),

@@ -16,7 +16,7 @@ Factors = list[Annotated[float, Field(gt=0)]]
 
 
 class LongRopeScaling(RotaryScaling, Part):
-    r"""LongRoPE: each frequency is divided by a factor of its own, found by search.
+    r"""LongRoPE: each frequency is divided by a different factor, found by search.
 
     .. math::
         \theta_i' = \theta_i / \lambda_i, \qquad

@@ -121,7 +121,7 @@ def exact_saving(config: Configuration) -> None:
 
 
 def independent_copies(config: Configuration) -> None:
-    """A copy of the model has an adapter of its own, and switched off it changes nothing."""
+    """A copy of the model has a separate adapter, and switched off it changes nothing."""
     model = _trained(config)
     before = _logits(model)
     copied = copy.deepcopy(model)

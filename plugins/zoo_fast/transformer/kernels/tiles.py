@@ -72,7 +72,7 @@ def linear_tiles(
 
 
 def norm_first(M: int, K: int, dtype: torch.dtype) -> bool:
-    """Whether a kernel of its own computes the norm before a linear layer.
+    """Whether a separate kernel computes the norm before a linear layer.
 
     Programs that all normalise the rows take longer than one kernel more, unless the rows are short
     or only one.

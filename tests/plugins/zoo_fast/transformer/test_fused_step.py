@@ -103,7 +103,7 @@ def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
 
 @pytest.mark.parametrize("case", ["post-norm", "llama"])
 @torch.no_grad()
-def test_a_norm_in_a_kernel_of_its_own_gives_the_same_logits(case, monkeypatch):
+def test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch):
     from zoo_fast.transformer.kernels import decode_step
 
     monkeypatch.setattr(decode_step, "norm_first", lambda M, K, dtype: True)
