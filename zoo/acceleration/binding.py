@@ -19,6 +19,7 @@ from torch import nn
 from zoo.acceleration.conditions import device_of, is_off, why_not
 from zoo.errors import ZooError
 from zoo.interfaces import Acceleration, Declined
+from zoo.interfaces.module_parts import each_part
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 T = TypeVar("T")
@@ -71,9 +72,9 @@ def accelerate(
     if isinstance(target, (str, bytes, Path)):
         raise ZooError(f"accelerate takes a model, not {target!r}; load or compose it first")
     registry = registry or default_registry()
-    found = accelerations(registry) if enabled and not is_off() else {}
+    found = registry.accelerations if enabled and not is_off() else {}
     classes = registry.accelerated
-    for part in list(target.modules()) if isinstance(target, nn.Module) else [target]:
+    for part in list(each_part(target)) if isinstance(target, nn.Module) else [target]:
         plain = plain_class(part)
         if isinstance(part, Accelerated):
             if enabled and plain in found:
@@ -100,17 +101,6 @@ def known_packages(cls: type[Acceleration], registry: ComponentRegistry) -> froz
     targets = {plugin.target.partition(".")[0]: plugin.distribution for plugin in registry.plugins}
     related = {name for name, of in targets.items() if of == targets.get(own)}
     return frozenset({"torch", "zoo", own, cls.serves.__module__.partition(".")[0], *related})
-
-
-def accelerations(
-    registry: ComponentRegistry | None = None,
-) -> dict[type[Any], list[type[Acceleration]]]:
-    """Return the accelerations of each class, in the order in which they are tried."""
-    found: dict[type[Any], list[type[Acceleration]]] = {}
-    for entry in (registry or default_registry()).components(Acceleration.kind):
-        assert issubclass(entry.cls, Acceleration)
-        found.setdefault(entry.cls.serves, []).append(entry.cls)
-    return {serves: sorted(each, key=lambda cls: cls.order) for serves, each in found.items()}
 
 
 def is_accelerated(target: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from torch import nn
 
+from zoo.interfaces.module_parts import each_part
+
 
 def has_hooks(module: nn.Module) -> bool:
     """Return whether a forward or backward hook is registered on the module or inside it.
@@ -9,13 +11,7 @@ def has_hooks(module: nn.Module) -> bool:
     A fused path computes the result of its submodules without calling them. The caller then uses
     the reference path, so that the hooks run.
     """
-    pending = [module]
-    while pending:  # faster than `modules()`, which also looks for modules used twice
-        inner = pending.pop()
-        if has_own_hooks(inner):
-            return True
-        pending.extend(part for part in inner._modules.values() if part is not None)
-    return False
+    return any(map(has_own_hooks, each_part(module)))
 
 
 def has_own_hooks(module: nn.Module) -> bool:

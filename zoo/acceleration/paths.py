@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from zoo.acceleration.binding import accelerations, plain_class
+from zoo.acceleration.binding import plain_class
 from zoo.acceleration.conditions import why_not
 from zoo.interfaces import Acceleration
-from zoo.registry.component_registry import ComponentRegistry
+from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def module_paths(
 
     A call can still use the reference path because of its arguments.
     """
-    found = accelerations(registry)
+    found = (registry or default_registry()).accelerations
     for name, module in model.named_modules():
         for acceleration in found.get(plain_class(module), ()):
             evaluation, training = (

@@ -22,6 +22,7 @@ from zoo.interfaces import (
     Sampler,
     State,
 )
+from zoo.interfaces.module_parts import each_part
 
 
 class DecodingLoop:
@@ -66,6 +67,19 @@ class DecodingLoop:
             if bool(sampler.done(state.search).all()):
                 return
 
+    def stream(self) -> Iterator[Tensor]:
+        """Yield the tokens [B, 1] of each step, on the CPU; padding where an item has none."""
+        for state in self.steps():
+            require_finite_score(state.search.scores)
+            yield self.new_tokens(state).cpu()
+
+    def new_tokens(self, state: DecodeState) -> Tensor:
+        """Return the tokens [B, 1] of the last step; padding where a prompt has not ended."""
+        search = state.search
+        return search.last_tokens().masked_fill(
+            search.num_generated[:, None] <= 1, self.prompts.pad
+        )
+
     def first(self) -> DecodeState:
         """Process the prompts and select the first tokens."""
         logits, state = self.process_prompts()
@@ -108,7 +122,7 @@ def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput
     """
     loop = _make_loop(inputs, request)
     tokens, scores = loop.run()
-    _require_finite_score(scores)
+    require_finite_score(scores)
     return GenerationOutput(strip_prompts(tokens, loop.prompts), scores)
 
 
@@ -124,15 +138,12 @@ def stream_tokens(inputs: GenerationInputs, request: DecodeRequest) -> Iterator[
             f"sampler '{sampler.name}' (width {sampler.width}) cannot stream: its output is known "
             "only after the last step; use a sampler with one hypothesis, for example greedy"
         )
-    return _stream_steps(loop)
+    return _without_gradients(loop)
 
 
 @torch.no_grad()
-def _stream_steps(loop: DecodingLoop) -> Iterator[Tensor]:
-    for state in loop.steps():
-        search = state.search
-        _require_finite_score(search.scores)
-        yield search.last_tokens().masked_fill(search.num_generated[:, None] <= 1, loop.prompts.pad)
+def _without_gradients(loop: DecodingLoop) -> Iterator[Tensor]:
+    yield from loop.stream()
 
 
 def _make_loop(inputs: GenerationInputs, request: DecodeRequest) -> DecodingLoop:
@@ -155,7 +166,7 @@ def _make_loop(inputs: GenerationInputs, request: DecodeRequest) -> DecodingLoop
     prompts = build_prompts(inputs, request.max_length)
     decoder, memory = inputs.decoder, inputs.memory
     loop = DecodingLoop(decoder=decoder, memory=memory, prompts=prompts, request=request)
-    parts = itertools.chain((sampler,), decoder.modules())
+    parts = itertools.chain((sampler,), each_part(decoder))
     return accelerate(loop) if any(map(is_accelerated, parts)) else loop
 
 
@@ -165,7 +176,7 @@ def require_valid(invalid: bool, step: int) -> None:
         raise ZooError(f"decoder logits contain NaN or inf (at or before step {step})")
 
 
-def _require_finite_score(scores: Tensor) -> None:
+def require_finite_score(scores: Tensor) -> None:
     """Raise ZooError if an item has no hypothesis with a finite score."""
     impossible = scores[:, 0].isneginf()
     if bool(impossible.any()):

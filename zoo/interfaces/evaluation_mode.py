@@ -7,17 +7,23 @@ from collections.abc import Iterator
 
 from torch import nn
 
+from zoo.interfaces.module_parts import each_part
+
 
 @contextlib.contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
     """Set evaluation mode, and restore the mode of every submodule on exit."""
-    modes = [(each, each.training) for each in module.modules()]
-    module.eval()
+    trained = [part for part in each_part(module) if part.training]
+    if trained:
+        module.eval()
     try:
         yield
     finally:
-        for each, training in modes:
-            each.training = training
+        for part in each_part(module):
+            if part.training:
+                part.training = False
+        for part in trained:
+            part.training = True
 
 
 def set_frozen_to_evaluation(module: nn.Module) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from zoo.errors import RegistryError, suggest, with_article
-from zoo.interfaces import KINDS, Component, Entry, Part
+from zoo.interfaces import KINDS, Acceleration, Component, Entry, Part
 from zoo.interfaces.importer import Importer
 from zoo.registry.discovery import discover
 from zoo.registry.lookup import find_file, group_by_name, select_kind
@@ -55,6 +55,15 @@ class ComponentRegistry:
         if kind not in self._by_kind:
             self._by_kind[kind] = select_kind(self.entries, kind, list(KINDS))
         return list(self._by_kind[kind])
+
+    @cached_property
+    def accelerations(self) -> Mapping[type, Sequence[type[Acceleration]]]:
+        """The accelerations of each class, in the order in which they are tried."""
+        found: dict[type, list[type[Acceleration]]] = {}
+        for entry in self.components(Acceleration.kind):
+            assert issubclass(entry.cls, Acceleration)
+            found.setdefault(entry.cls.serves, []).append(entry.cls)
+        return {serves: sorted(each, key=lambda cls: cls.order) for serves, each in found.items()}
 
     def parts(self, target: type) -> list[Entry]:
         """Return the registered subclasses of the class of a slot."""

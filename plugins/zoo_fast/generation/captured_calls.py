@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.attention.recorder import RecordsAttention
+from zoo.interfaces.module_parts import each_part
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 
 MAX_KEPT = 4
@@ -46,16 +47,13 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     if module.training:
         return "the module is in training mode", None
     weights: list[tuple[int, torch.dtype]] = []
-    pending = [module]
-    while pending:  # faster than `modules()`, which also looks for modules used twice
-        inner = pending.pop()
+    for inner in each_part(module):
         if has_own_hooks(inner):
             return "the module has hooks", None
         if isinstance(inner, RecordsAttention) and inner.recorders:
             return "the attention weights or samples are recorded", None
         for own in (inner._parameters, inner._buffers):
             weights += [(t.data_ptr(), t.dtype) for t in own.values() if t is not None]
-        pending += [part for part in inner._modules.values() if part is not None]
     mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
     return None, (tuple(weights), mode)
 

@@ -20,6 +20,7 @@ from zoo_fast.generation.captured_calls import call_captured, inspect_module
 from zoo_fast.generation.compaction import Compaction
 from zoo_fast.generation.end_flags import EndFlags
 from zoo_fast.generation.kept_steps import captured_steps
+from zoo_fast.generation.known_samplers import known_sampler
 from zoo_fast.generation.selection import select_next
 from zoo_fast.generation.tensors_by_name import (
     flatten_memory,
@@ -28,6 +29,7 @@ from zoo_fast.generation.tensors_by_name import (
     unflatten_memory,
     unflatten_state,
 )
+from zoo_fast.generation.token_copy import TokenCopy
 
 SYNC_EVERY = 8
 """Steps between two synchronisations with an asynchronous device."""
@@ -50,6 +52,9 @@ class FastDecodingLoop(Acceleration):
 
     def steps(self, target: DecodingLoop) -> Iterator[DecodeState]:
         return FastLoop(target).steps()
+
+    def stream(self, target: DecodingLoop) -> Iterator[Tensor]:
+        return FastLoop(target).stream()
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinySampler
@@ -96,6 +101,29 @@ class FastLoop(DecodingLoop):
 
     def steps(self) -> Iterator[DecodeState]:
         yield from self.steps_after(self.first(), sync_every=1)
+
+    def stream(self) -> Iterator[Tensor]:
+        """Yield the tokens of each step; on a GPU, while the next step runs.
+
+        The next step of a random sampler is not begun before it is needed, so that the numbers that
+        are drawn are those of the reference path.
+        """
+        if self.device.type != "cuda" or known_sampler(self.request.sampler).keeps_items:
+            yield from super().stream()
+            return
+        state, total = self.first(), self.prompts.steps
+        further, copied = self.further_steps(state), self._copy_tokens(state)
+        for number in range(1, total + 1):
+            current = copied
+            if number < total:
+                copied = self._copy_tokens(next(further))
+            tokens, done = current.wait(number)
+            yield tokens
+            if done:
+                return
+
+    def _copy_tokens(self, state: DecodeState) -> TokenCopy:
+        return TokenCopy(self.new_tokens(state), state, self.request.sampler.done(state.search))
 
     def steps_after(
         self, state: DecodeState, sync_every: int, compaction: Compaction | None = None
