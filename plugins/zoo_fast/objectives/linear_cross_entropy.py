@@ -19,6 +19,8 @@ from zoo_fast.training.deferred_logits import DeferredLogits, compute_dtype
 _MIN_LOGITS = 2**24
 """Number of logits from which the CPU computes them in parts; fewer fit the caches."""
 _MIN_VOCABULARY = 1024
+_ALIGNMENT = {"cuda": 8, "cpu": 1}
+"""The vocabulary is padded to a multiple, for which products are faster on a GPU."""
 _CHUNK_BYTES = {"cuda": 2**28, "cpu": 2**24}
 """Largest size of a part of the logits."""
 
@@ -116,18 +118,18 @@ def _compute(
     dtype: torch.dtype,
 ) -> tuple[Tensor, list[Tensor | None]]:
     """Return the loss and the gradients of states, weight and bias, those that are needed."""
-    inputs, matrix = states.to(dtype), weight.to(dtype)
-    offset = None if bias is None else bias.to(dtype)
-    N, V = len(inputs), len(matrix)
+    inputs, matrix = states.to(dtype), _pad_rows(weight, dtype)
+    offset = None if bias is None else _pad_rows(bias, dtype)
+    N, V = len(inputs), len(weight)
     losses = torch.empty_like(scale)
-    rows = _chunk_rows(N, V, inputs)
+    rows = _chunk_rows(N, len(matrix), inputs)
     parts = [slice(start, start + rows) for start in range(0, N, rows)] or [slice(0)]
     grad_states = torch.empty_like(inputs) if needed[0] else None
     grad_weight: Tensor | None = None
     grad_bias: Tensor | None = None
     for part in parts:
-        logits = torch.nn.functional.linear(inputs[part], matrix, offset)  # [rows, V]
-        _losses_and_gradient(logits, targets[part], scale[part], losses[part], smoothing)
+        logits = torch.nn.functional.linear(inputs[part], matrix, offset)  # [rows, padded V]
+        _losses_and_gradient(logits, V, targets[part], scale[part], losses[part], smoothing)
         if grad_states is not None:
             torch.mm(logits, matrix, out=grad_states[part])
         if needed[1]:
@@ -136,7 +138,18 @@ def _compute(
             summed = logits.sum(dim=0, dtype=full_precision(logits[:0]).dtype)
             grad_bias = summed if grad_bias is None else grad_bias.add_(summed)
         del logits
-    return losses.sum(), [grad_states, grad_weight, grad_bias]
+    of_vocabulary = [None if part is None else part[:V] for part in (grad_weight, grad_bias)]
+    return losses.sum(), [grad_states, *of_vocabulary]
+
+
+def _pad_rows(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the weight [V, ...] in a dtype, with rows of zeros up to a multiple."""
+    extra = -len(weight) % _ALIGNMENT.get(_device_type(weight), 1)
+    if not extra:
+        return weight.to(dtype)
+    padded = weight.new_zeros(len(weight) + extra, *weight.shape[1:], dtype=dtype)
+    padded[: len(weight)] = weight
+    return padded
 
 
 def _chunk_rows(N: int, V: int, like: Tensor) -> int:
@@ -169,21 +182,22 @@ def _scale(part: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _losses_and_gradient(
-    logits: Tensor, targets: Tensor, scale: Tensor, losses: Tensor, smoothing: float
+    logits: Tensor, V: int, targets: Tensor, scale: Tensor, losses: Tensor, smoothing: float
 ) -> None:
-    """Write the scaled losses [N], and replace the logits [N, V] by the gradient of their sum."""
+    """Write the scaled losses [N], and replace the logits [N, padded V] by the gradient of their
+    sum; that of padding is 0."""
     if _is_fake(logits):
         return  # as the kernel, which works in place
     if why_not_triton(logits) is None:
         from zoo_fast.objectives.kernels.cross_entropy_rows import cross_entropy_rows
 
-        cross_entropy_rows(logits, targets, scale, losses, smoothing)
+        cross_entropy_rows(logits, V, targets, scale, losses, smoothing)
         return
-    V = logits.shape[1]
-    logprobs = full_precision(logits).log_softmax(dim=-1)
+    logprobs = full_precision(logits[:, :V]).log_softmax(dim=-1)
     picked = logprobs.gather(1, targets[:, None])[:, 0]
     torch.mul((1 - smoothing) * picked + smoothing / V * logprobs.sum(dim=-1), -scale, out=losses)
     gradient = logprobs.exp_().sub_(smoothing / V)
     rows = torch.arange(len(targets), device=targets.device)
     gradient[rows, targets] -= 1 - smoothing
-    logits.copy_(gradient.mul_(scale[:, None]))
+    logits[:, :V] = gradient.mul_(scale[:, None])
+    logits[:, V:] = 0

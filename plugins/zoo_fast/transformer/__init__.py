@@ -5,15 +5,20 @@ from collections.abc import Sequence
 from zoo.plugin import Acceleration
 from zoo_fast.transformer.cpu_step import PackedDecoding
 from zoo_fast.transformer.deferred_output import DeferredOutput
-from zoo_fast.transformer.feed_forward import ReluFeedForward
+from zoo_fast.transformer.feed_forward import GatedFeedForward, ReluFeedForward
 from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks, FusedBlock
 from zoo_fast.transformer.fused_step import FusedDecoding
+from zoo_fast.transformer.rms_norm import TorchRMSNorm
+from zoo_fast.transformer.rotary import FusedRotary
 
 ACCELERATIONS: Sequence[type[Acceleration]] = (
     FusedBlock,
     EncoderBlocks,
     DecoderBlocks,
     ReluFeedForward,
+    GatedFeedForward,
+    FusedRotary,
+    TorchRMSNorm,
     DeferredOutput,
     FusedDecoding,
     PackedDecoding,

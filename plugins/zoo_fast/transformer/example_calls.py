@@ -25,14 +25,14 @@ DIM = 64
 
 def block_calls(dtype: torch.dtype) -> Iterator[Call]:
     """Yield calls of blocks with and without a memory, with a masked row and one position."""
-    for memory_dim in (0, DIM):
+    for memory_dim, norm in ((0, Norm()), (DIM, Norm()), (DIM, Norm(kind="rms", place="pre"))):
         block = Block(
             dim=DIM,
             memory_dim=memory_dim,
             attention=_attention(),
             cross=_attention() if memory_dim else None,
             feed_forward=Blueprint.of(FeedForward, hidden=9),
-            norm=Norm(),
+            norm=norm,
         ).to(dtype)
         for length in (5, 1):
             memory = _memory(2, 3, dtype)
@@ -45,12 +45,13 @@ def block_calls(dtype: torch.dtype) -> Iterator[Call]:
 
 def encoder_calls(dtype: torch.dtype) -> Iterator[Call]:
     """Yield calls of the blocks of an encoder."""
-    for share_layers in (False, True):
+    for share_layers, place in ((False, "post"), (True, "post"), (False, "pre"), (True, "pre")):
         encoder = TransformerEncoder(
             input_dim=DIM,
             layers=2,
             attention=_attention(),
             feed_forward=Blueprint.of(FeedForward, hidden=9),
+            norm=Blueprint.of(Norm, place=place),
             share_layers=share_layers,
         ).to(dtype)
         memory = _memory(2, 3, dtype)

@@ -28,7 +28,6 @@ from zoo_fast.transformer.positions import (
 from zoo_fast.transformer.residual import why_not_norm
 from zoo_transformer.block import layer_list
 from zoo_transformer.feed_forward import FeedForward
-from zoo_transformer.norm import RMSNorm
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 
@@ -149,8 +148,9 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
         for norm in filter(None, norms):
-            if type(norm) is not RMSNorm and why_not_norm(norm) is not None:
-                return "a norm is neither RMSNorm nor LayerNorm with weight and bias"
+            reason = why_not_norm(norm)
+            if reason is not None:
+                return reason
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
             reason = _why_not_attention(attention)
             if reason is not None:

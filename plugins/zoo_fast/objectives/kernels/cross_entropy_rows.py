@@ -13,26 +13,30 @@ _LARGE = tl.constexpr(1e30)
 
 
 def cross_entropy_rows(
-    logits: Tensor, targets: Tensor, scale: Tensor, losses: Tensor, smoothing: float
+    logits: Tensor, V: int, targets: Tensor, scale: Tensor, losses: Tensor, smoothing: float
 ) -> None:
     """Write the scaled losses, and replace the logits by the gradient of the sum of the losses.
 
+    Args:
+        V: number of logits of a row; further ones are padding, whose gradient is 0.
+
     Shapes:
-        logits [N, V], contiguous; targets, scale, losses [N].
+        logits [N, P >= V], contiguous; targets, scale, losses [N].
     """
-    N, V = logits.shape
+    N, padded = logits.shape
     if N == 0:
         return
-    block = min(triton.next_power_of_2(V), _MAX_BLOCK)
+    block = min(triton.next_power_of_2(padded), _MAX_BLOCK)
     _rows[(N,)](
         logits,
         targets.contiguous(),
         scale,
         losses,
         V,
+        padded,
         smoothing,
         BLOCK=block,
-        SINGLE=block >= V,
+        SINGLE=block >= padded,
         num_warps=max(1, block // 512),
     )
 
@@ -58,6 +62,7 @@ def _rows(
     scale_ptr,
     losses_ptr,
     V,
+    padded,
     smoothing,
     BLOCK: tl.constexpr,
     SINGLE: tl.constexpr,
@@ -65,12 +70,12 @@ def _rows(
     row = tl.program_id(0).to(tl.int64)
     scale = tl.load(scale_ptr + row).to(tl.float32)
     target = tl.load(targets_ptr + row)
-    start = logits_ptr + row * V
+    start = logits_ptr + row * padded
     at = tl.arange(0, BLOCK)
     even = smoothing / V
     if scale == 0:
-        for first in range(0, V, BLOCK):
-            tl.store(start + first + at, tl.zeros((BLOCK,), tl.float32), mask=first + at < V)
+        for first in range(0, padded, BLOCK):
+            tl.store(start + first + at, tl.zeros((BLOCK,), tl.float32), mask=first + at < padded)
         tl.store(losses_ptr + row, 0.0)
     else:
         if SINGLE:
@@ -82,12 +87,12 @@ def _rows(
             picked = tl.sum(tl.where(at == target, x, 0.0))
             hit = tl.where(at == target, 1 - smoothing, 0.0)
             gradient = (exponentials / total - even - hit) * scale
-            tl.store(start + at, gradient, mask=at < V)
+            tl.store(start + at, tl.where(at < V, gradient, 0.0), mask=at < padded)
         else:
-            x = tl.load(start + at).to(tl.float32)
+            x = tl.load(start + at, mask=at < V, other=-float("inf")).to(tl.float32)
             highest = tl.max(x)
             totals = tl.exp(x - highest)
-            sums = x
+            sums = tl.where(at < V, x, 0.0)
             for first in range(BLOCK, V, BLOCK):
                 valid = first + at < V
                 x = tl.load(start + first + at, mask=valid, other=-float("inf")).to(tl.float32)
@@ -98,12 +103,13 @@ def _rows(
             if not (total < _LARGE):  # the highest logit is not in the first block
                 highest, total = _online_softmax(start, V, BLOCK)
             tl.debug_barrier()
-            for first in range(0, V, BLOCK):
+            for first in range(0, padded, BLOCK):
                 valid = first + at < V
                 x = tl.load(start + first + at, mask=valid, other=-float("inf")).to(tl.float32)
                 hit = tl.where(first + at == target, 1 - smoothing, 0.0)
                 gradient = (tl.exp(x - highest) / total - even - hit) * scale
-                tl.store(start + first + at, gradient, mask=valid)
+                gradient = tl.where(valid, gradient, 0.0)
+                tl.store(start + first + at, gradient, mask=first + at < padded)
         lse = highest + tl.log(total)
         loss = lse - (1 - smoothing) * picked - even * summed
         tl.store(losses_ptr + row, loss * scale)

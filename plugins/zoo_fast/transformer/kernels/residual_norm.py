@@ -1,11 +1,11 @@
-"""Bias, dropout, residual sum and LayerNorm in one kernel, forward and backward.
+"""Bias, dropout, residual sum and LayerNorm or RMSNorm in one kernel, forward and backward.
 
 Notation: N rows, D width.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -18,6 +18,7 @@ from zoo_fast.transformer.kernels.residual_norm_rows import (
     dropout_rows,
     forward_rows,
 )
+from zoo_transformer.norm import RMSNorm
 
 _PROGRAMS = 1056
 """Programs of the backward pass: eight for each multiprocessor of an H200."""
@@ -25,33 +26,40 @@ _FORWARD, _BACKWARD = 512, 1024
 """Elements of the rows that a program processes together."""
 
 
+class NormedSum(NamedTuple):
+    """A normalised sum, the same again, whose gradients are added in the kernel of the backward
+    pass, and the sum."""
+
+    normed: Tensor
+    again: Tensor
+    summed: Tensor
+
+
 def fused_residual_norm(
     x: Tensor,
     y: Tensor,
     y_bias: Tensor | None,
-    norm: nn.LayerNorm,
+    norm: nn.LayerNorm | RMSNorm,
     dropout_p: float,
     seed: Tensor | None,
-) -> tuple[Tensor, Tensor]:
+    dtype: torch.dtype,
+) -> NormedSum:
     """Compute norm(x + dropout(y + y_bias)) of x, y [..., D] and y_bias [D].
 
-    It is returned twice, for the next sublayer and for its residual sum, whose gradients are added
-    in the kernel of the backward pass. Sums are computed in float32. It can be differentiated
-    twice.
+    Sums are computed in float32. It can be differentiated twice.
 
     Args:
         seed: a random integer [1] for dropout; None if dropout_p is 0.
+        dtype: that of the norm.
     """
     D = x.shape[-1]
-    autocast = torch.is_autocast_enabled(x.device.type)
-    dtype = torch.float32 if autocast else torch.promote_types(x.dtype, y.dtype)
     weight: Tensor = norm.weight
-    bias: Tensor = norm.bias
-    late = late_parameters(x, [weight], [bias], [] if y_bias is None else [y_bias])
+    bias: Tensor | None = norm.bias if isinstance(norm, nn.LayerNorm) else None
+    late = late_parameters(x, [weight], *([] if b is None else [b] for b in (bias, y_bias)))
     if late is not None:
-        weight, bias = weight.detach(), bias.detach()
-        y_bias = None if y_bias is None else y_bias.detach()
-    out, again, _ = _ResidualNorm.apply(  # type: ignore[no-untyped-call]
+        weight = weight.detach()
+        bias, y_bias = (None if b is None else b.detach() for b in (bias, y_bias))
+    outputs = _ResidualNorm.apply(  # type: ignore[no-untyped-call]
         x.reshape(-1, D),
         y.reshape(-1, D),
         y_bias,
@@ -63,7 +71,7 @@ def fused_residual_norm(
         dtype,
         late,
     )
-    return out.view(x.shape), again.view(x.shape)
+    return NormedSum(*(output.view(x.shape) for output in outputs))
 
 
 class _ResidualNorm(torch.autograd.Function):
@@ -79,7 +87,7 @@ class _ResidualNorm(torch.autograd.Function):
         y: Tensor,
         y_bias: Tensor | None,
         weight: Tensor,
-        bias: Tensor,
+        bias: Tensor | None,
         seed: Tensor | None,
         p: float,
         eps: float,
@@ -96,11 +104,12 @@ class _ResidualNorm(torch.autograd.Function):
             *(x, y, y_bias, weight, bias, seed, summed, out, mean, rstd, N, D, p, eps),
             HAS_BIAS=y_bias is not None,
             DROPOUT=seed is not None,
+            RMS=bias is None,
             **launch,
         )
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(summed, mean, rstd, weight, seed)
-        ctx.p, ctx.eps, ctx.late = p, eps, late
+        ctx.p, ctx.eps, ctx.late, ctx.rms = p, eps, late, bias is None
         ctx.dtypes = (x.dtype, y.dtype, None if y_bias is None else y_bias.dtype)
         return out, out.view_as(out), summed
 
@@ -128,14 +137,16 @@ class _ResidualNorm(torch.autograd.Function):
             DROPOUT=seed is not None,
             SECOND=second is not None,
             SUM_GRAD=sum_grad is not None,
+            RMS=ctx.rms,
             **launch,
         )
         if ctx.late is not None:
             ctx.late.add(lambda: add_partials(partial, weight.dtype).unbind())
             return grad_x, grad_y.to(y_dtype), *(None,) * 8
         grad_weight, grad_bias, grad_y_bias = add_partials(partial, weight.dtype)
-        bias_gradient = None if y_bias_dtype is None else grad_y_bias.to(y_bias_dtype)
-        return grad_x, grad_y.to(y_dtype), bias_gradient, grad_weight, grad_bias, *(None,) * 5
+        y_bias_gradient = None if y_bias_dtype is None else grad_y_bias.to(y_bias_dtype)
+        of_norm = grad_weight, None if ctx.rms else grad_bias
+        return grad_x, grad_y.to(y_dtype), y_bias_gradient, *of_norm, *(None,) * 5
 
 
 def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -143,11 +154,12 @@ def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Te
     summed, _, _, weight, seed = ctx.saved_tensors
     x_dtype, y_dtype, y_bias_dtype = ctx.dtypes
     z, upper = summed.float(), grad.float()
-    centred = z - z.mean(dim=-1, keepdim=True)
+    centred = z if ctx.rms else z - z.mean(dim=-1, keepdim=True)
     rstd = (centred.square().mean(dim=-1, keepdim=True) + ctx.eps).rsqrt()
     normed, scaled = centred * rstd, upper * weight.float()
     along = (scaled * normed).mean(dim=-1, keepdim=True)
-    grad_z = (scaled - normed * along - scaled.mean(dim=-1, keepdim=True)) * rstd
+    grad_z = scaled - normed * along
+    grad_z = (grad_z if ctx.rms else grad_z - scaled.mean(dim=-1, keepdim=True)) * rstd
     if sum_grad is not None:
         grad_z = grad_z + sum_grad.float()
     factors = torch.ones_like(z)
@@ -161,7 +173,7 @@ def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Te
         grad_y.to(y_dtype),
         None if y_bias_dtype is None else grad_y.sum(dim=0).to(y_bias_dtype),
         (upper * normed).sum(dim=0).to(weight.dtype),
-        upper.sum(dim=0).to(weight.dtype),
+        None if ctx.rms else upper.sum(dim=0).to(weight.dtype),
     )
 
 

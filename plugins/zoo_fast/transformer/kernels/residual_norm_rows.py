@@ -1,4 +1,4 @@
-"""Triton kernels of bias, dropout, residual sum and LayerNorm.
+"""Triton kernels of bias, dropout, residual sum and LayerNorm or RMSNorm.
 
 Notation: N rows, D width.
 """
@@ -22,7 +22,8 @@ def keep_mask(seed, row, p, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 def forward_rows(
     x_ptr, y_ptr, y_bias_ptr, weight_ptr, bias_ptr, seed_ptr, sum_ptr, out_ptr, mean_ptr, rstd_ptr,
     N, D, p, eps,
-    HAS_BIAS: tl.constexpr, DROPOUT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    HAS_BIAS: tl.constexpr, DROPOUT: tl.constexpr, RMS: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
@@ -38,14 +39,17 @@ def forward_rows(
     rounded = (x + y).to(sum_ptr.dtype.element_ty)
     tl.store(sum_ptr + at, rounded, mask=inside)
     z = rounded.to(tl.float32)
-    mean = tl.sum(tl.where(inside, z, 0.0), axis=1) / D
-    centred = tl.where(inside, z - mean[:, None], 0.0)
+    centred = tl.where(inside, z, 0.0)
+    if not RMS:
+        mean = tl.sum(centred, axis=1) / D
+        tl.store(mean_ptr + row, mean, mask=row < N)
+        centred = tl.where(inside, z - mean[:, None], 0.0)
     rstd = 1.0 / tl.sqrt(tl.sum(centred * centred, axis=1) / D + eps)
-    weight = tl.load(weight_ptr + column, mask=known, other=0.0).to(tl.float32)
-    bias = tl.load(bias_ptr + column, mask=known, other=0.0).to(tl.float32)
-    out = centred * rstd[:, None] * weight[None] + bias[None]
+    out = centred * rstd[:, None]
+    out *= tl.load(weight_ptr + column, mask=known, other=0.0).to(tl.float32)[None]
+    if not RMS:
+        out += tl.load(bias_ptr + column, mask=known, other=0.0).to(tl.float32)[None]
     tl.store(out_ptr + at, out, mask=inside)
-    tl.store(mean_ptr + row, mean, mask=row < N)
     tl.store(rstd_ptr + row, rstd, mask=row < N)
 
 
@@ -54,7 +58,7 @@ def backward_rows(
     grad_ptr, second_ptr, sum_grad_ptr, sum_ptr, mean_ptr, rstd_ptr, weight_ptr, seed_ptr,
     grad_x_ptr, grad_y_ptr, partial_ptr,
     N, D, p,
-    DROPOUT: tl.constexpr, SECOND: tl.constexpr, SUM_GRAD: tl.constexpr,
+    DROPOUT: tl.constexpr, SECOND: tl.constexpr, SUM_GRAD: tl.constexpr, RMS: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Compute the gradients of the rows of a program, and their part of those of weight, bias of
@@ -74,14 +78,18 @@ def backward_rows(
         if SECOND:
             grad += tl.load(second_ptr + at, mask=inside, other=0.0).to(tl.float32)
         z = tl.load(sum_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        mean = tl.load(mean_ptr + row, mask=row < N, other=0.0)
         rstd = tl.load(rstd_ptr + row, mask=row < N, other=0.0)
-        normed = tl.where(inside, (z - mean[:, None]) * rstd[:, None], 0.0)
+        if not RMS:
+            z -= tl.load(mean_ptr + row, mask=row < N, other=0.0)[:, None]
+        normed = tl.where(inside, z * rstd[:, None], 0.0)
         grad_weight += grad * normed
         grad_bias += grad
         scaled = grad * weight[None]
-        along, level = tl.sum(scaled * normed, axis=1) / D, tl.sum(scaled, axis=1) / D
-        grad_z = (scaled - normed * along[:, None] - level[:, None]) * rstd[:, None]
+        along = tl.sum(scaled * normed, axis=1) / D
+        grad_z = scaled - normed * along[:, None]
+        if not RMS:
+            grad_z -= (tl.sum(scaled, axis=1) / D)[:, None]
+        grad_z *= rstd[:, None]
         grad_z = tl.where(inside, grad_z, 0.0)
         if SUM_GRAD:
             grad_z += tl.load(sum_grad_ptr + at, mask=inside, other=0.0).to(tl.float32)

@@ -48,11 +48,12 @@ def relative_error(actual, expected):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
-@pytest.mark.parametrize("chunk", [2**20, 37 * 4 * 4])
+@pytest.mark.parametrize(("chunk", "alignment"), [(2**20, 1), (2**20, 8), (37 * 4 * 4, 8)])
 def test_loss_and_gradients_equal_those_with_logits(
-    path, smoothing, dtype, tolerance, chunk, monkeypatch
+    path, smoothing, dtype, tolerance, chunk, alignment, monkeypatch
 ):
     monkeypatch.setitem(module._CHUNK_BYTES, DEVICE, chunk)
+    monkeypatch.setitem(module._ALIGNMENT, DEVICE, alignment)
     leaves, targets, mask = make_inputs(dtype)
     double = [leaf.detach().double().requires_grad_() for leaf in leaves]
     logits = double[0] @ double[1].T + double[2]
@@ -68,8 +69,9 @@ def test_loss_and_gradients_equal_those_with_logits(
         assert relative_error(found, reference) < tolerance
 
 
-@pytest.mark.parametrize("factor", [1, 300])
-def test_vocabulary_of_several_blocks(path, factor, monkeypatch):
+@pytest.mark.parametrize(("factor", "alignment"), [(1, 1), (300, 1), (300, 32)])
+def test_vocabulary_of_several_blocks(path, factor, alignment, monkeypatch):
+    monkeypatch.setitem(module._ALIGNMENT, DEVICE, alignment)
     if path == "triton":
         from zoo_fast.objectives.kernels import cross_entropy_rows
 

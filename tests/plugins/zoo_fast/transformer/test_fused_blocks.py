@@ -23,9 +23,11 @@ def interpreter(monkeypatch):
         yield
 
 
-def make_model():
+def make_model(place="post", kind="layer"):
     torch.manual_seed(0)
-    return zoo.accelerate(zoo.compose("transformer-tiny").to(DEVICE))
+    norm = {"norm": {"place": place, "kind": kind}}
+    spec = {"extends": "transformer-tiny", "model": {"encoder": norm, "decoder": norm}}
+    return zoo.accelerate(zoo.compose(spec).to(DEVICE))
 
 
 def test_hooks_of_the_norm_run():
@@ -35,12 +37,13 @@ def test_hooks_of_the_norm_run():
     assert calls == [1]
 
 
+@pytest.mark.parametrize(("place", "kind"), [("post", "layer"), ("pre", "layer"), ("pre", "rms")])
 @pytest.mark.parametrize("name", ["encoder", "decoder"])
-def test_a_block_equals_its_reference_path(name, monkeypatch):
+def test_a_block_equals_its_reference_path(name, place, kind, monkeypatch):
     """With all kernels of training, in float32 without dropout."""
     monkeypatch.setattr("zoo_fast.attention.joint_linear.replaces_calls", lambda *_: True)
     monkeypatch.setattr("zoo_fast.attention.projections.replaces_calls", lambda *_: True)
-    part = getattr(make_model(), name)
+    part = getattr(make_model(place, kind), name)
     block, x = part.blocks[0], torch.randn(2, 3, part.blocks[0].dim, requires_grad=True)
     memory = torch.randn(2, 4, block.dim) if name == "decoder" else None
     leaves, upper = [x, *block.parameters()], torch.randn(2, 3, block.dim)
@@ -79,12 +82,13 @@ def test_options_of_a_block_are_not_ignored(monkeypatch):
         assert not torch.allclose(first, second, atol=1e-3)
 
 
-def test_a_training_step_equals_the_reference_path(monkeypatch):
+@pytest.mark.parametrize(("place", "kind"), [("post", "layer"), ("pre", "layer"), ("pre", "rms")])
+def test_a_training_step_equals_the_reference_path(place, kind, monkeypatch):
     """With all kernels of training: encoder and decoder pass the output of a block on twice, and
     the memories of all blocks are one product."""
     for module in ("joint_linear", "joint_memory", "projections"):
         monkeypatch.setattr(f"zoo_fast.attention.{module}.replaces_calls", lambda *_: True)
-    model, parameters = make_model().eval(), []
+    model = make_model(place, kind).eval()
     parameters = list(model.parameters())
     source, targets = torch.tensor([[3, 4, 5], [6, 0, 0]]), torch.tensor([[1, 2], [3, 4]])
     results = []
@@ -101,13 +105,17 @@ def test_reasons():
     assert EncoderBlocks().why_not(model.encoder, device) is None
     assert DecoderBlocks().why_not(model.decoder, device) is None
     block = model.encoder.blocks[0]
-    for place in ("pre", "output", "both"):
+    for place in ("output", "both"):
         block.place = place
-        reason = f"the place of the norms is '{place}', not 'post'"
+        reason = f"the place of the norms is '{place}', not 'pre' or 'post'"
         assert FusedBlock().why_not(block, device) == reason
-    block.place, block.attention_scale = "post", LayerScale(block.dim, 1.0)
+    block.place, block.sublayers = "pre", "parallel"
+    reason = "the sublayers are 'parallel', not 'sequential'"
+    assert FusedBlock().why_not(block, device) == reason
+    block.place, block.sublayers = "post", "sequential"
+    block.attention_scale = LayerScale(block.dim, 1.0)
     reason = "the sublayers have a layer scale"
     assert EncoderBlocks().why_not(model.encoder, device) == reason
     block.attention_scale, block.attention_norm = None, torch.nn.RMSNorm(block.dim)
-    reason = "the norm is not LayerNorm with weight and bias"
+    reason = "the norm is neither RMSNorm nor LayerNorm with weight and bias"
     assert EncoderBlocks().why_not(model.encoder, device) == reason

@@ -1,11 +1,17 @@
-"""Dropout, residual sum and LayerNorm in one kernel, against the modules; relative errors below
-1e-5 in float32 and 2 % in bfloat16."""
+"""Dropout, residual sum and LayerNorm or RMSNorm in one kernel, against the modules; relative
+errors below 1e-5 in float32 and 2 % in bfloat16."""
 
 import pytest
 import torch
 from torch import nn
 
-from zoo_fast.transformer.residual import draw_seeds, residual_norm, why_not_residual_norm
+from zoo_fast.transformer.residual import (
+    draw_seeds,
+    residual_before_norm,
+    residual_norm,
+    why_not_residual_norm,
+)
+from zoo_transformer.norm import RMSNorm
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -74,6 +80,52 @@ def test_dropout_keeps_the_fraction_and_has_the_gradient_of_what_it_keeps():
     torch.manual_seed(1)
     assert torch.equal(first, residual_norm(x, y, dropout, norm)[0])
     assert torch.allclose(residual_norm(x, y, dropout.eval(), norm)[0], norm(x + y), atol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize("rms", [False, True])
+def test_sum_and_its_norm(rms, dtype, tolerance, monkeypatch):
+    monkeypatch.setattr("zoo_fast.transformer.kernels.residual_norm._PROGRAMS", 2)
+    x, y, dropout, norm = make(12, dtype, (5, 3))
+    if rms:
+        norm = RMSNorm(12, 1e-5).to(dtype)
+        torch.nn.init.normal_(norm.weight)
+    y_bias = torch.randn(12).to(dtype).requires_grad_()
+    leaves = [x, y, y_bias, *norm.parameters()]
+    normed, summed = residual_before_norm(x, y, dropout, norm, y_bias)
+    double = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    z = double[0] + double[1] + double[2]
+    if rms:
+        expected = nn.functional.rms_norm(z, (12,), double[3], 1e-5)
+    else:
+        expected = nn.functional.layer_norm(z, (12,), *double[3:])
+    torch.testing.assert_close(summed.double(), z, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(normed.double(), expected, rtol=tolerance, atol=4 * tolerance)
+    uppers = [torch.randn(z.shape).to(dtype) for _ in range(2)]
+    found = torch.autograd.grad((normed, summed), leaves, uppers)
+    references = torch.autograd.grad((expected, z), double, [upper.double() for upper in uppers])
+    for gradient, reference, leaf in zip(found, references, leaves, strict=True):
+        assert gradient.dtype == leaf.dtype
+        assert relative_error(gradient, reference) < tolerance
+
+
+def test_second_derivatives_of_rms_norm():
+    x, y, dropout, _ = make(4, shape=(1, 2))
+    norm = RMSNorm(4, 1e-5)
+    leaves, results = [x, y, norm.weight], []
+    for value in (residual_before_norm(x, y, dropout, norm)[0], norm(x + y)):
+        upper = torch.linspace(-1, 1, 8).view_as(value)
+        first = torch.autograd.grad(value, leaves, upper, create_graph=True)
+        penalty = sum(gradient.square().sum() for gradient in first)
+        results.append(torch.autograd.grad(penalty, leaves))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+def test_autocast_gives_the_norm_in_its_dtype_and_the_sum_in_float32():
+    x, y, dropout, norm = make()
+    with torch.autocast(DEVICE, torch.bfloat16):
+        normed, summed = residual_before_norm(x, y.to(torch.bfloat16), dropout, norm)
+    assert (normed.dtype, summed.dtype) == (torch.bfloat16, torch.float32)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5])
