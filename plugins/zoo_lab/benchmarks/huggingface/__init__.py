@@ -1,5 +1,6 @@
 """Benchmarks of imported models."""
 
+from zoo_lab.benchmarks.huggingface.benchmark_imported import ImportedModel
 from zoo_lab.benchmarks.huggingface.benchmark_loading import Loading
 
-BENCHMARKS = (Loading,)
+BENCHMARKS = (ImportedModel, Loading)

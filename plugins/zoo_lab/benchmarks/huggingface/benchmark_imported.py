@@ -1,0 +1,155 @@
+"""Benchmark 'imported-model'."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+import zoo
+from zoo_lab.bench.benchmark import Benchmark
+from zoo_lab.benchmarks.huggingface.originals import ORIGINALS, Shape
+
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
+"""Largest difference of the outputs, relative to the largest."""
+
+
+class ImportedModel(Benchmark):
+    """A model imported from transformers, compared with the original there, plain and compiled.
+
+    Both run in evaluation mode, in bfloat16 on a GPU.
+
+    Args:
+        architecture: the architecture.
+        part: 'forward' is a forward pass, 'generate' greedy generation with a cache; 'bert' does
+            not generate.
+        layers: number of blocks, of an encoder and of a decoder.
+        dim: width of the states; heads have a width of 64.
+        vocab: vocabulary size.
+        batch: number of items.
+        length: number of tokens of a text or a prompt, or of positions of audio.
+        new: number of tokens that are generated.
+    """
+
+    name: ClassVar[str] = "imported-model"
+    target: ClassVar[float | None] = 1.0
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "architecture": (
+            "llama",
+            "bert",
+            "whisper",
+            {"architecture": "llama", "part": "generate"},
+            {"architecture": "whisper", "part": "generate"},
+        ),
+    }
+    packages: ClassVar[Sequence[str]] = ("transformers",)
+    test_params: ClassVar[Mapping[str, Any]] = {
+        "layers": 1,
+        "dim": 32,
+        "vocab": 31,
+        "batch": 2,
+        "length": 4,
+        "new": 3,
+    }
+
+    def __init__(
+        self,
+        *,
+        architecture: Literal["llama", "bert", "whisper"] = "llama",
+        part: Literal["forward", "generate"] = "forward",
+        layers: Annotated[int, Field(ge=1)] = 12,
+        dim: Annotated[int, Field(ge=2)] = 768,
+        vocab: Annotated[int, Field(ge=8)] = 32_000,
+        batch: Annotated[int, Field(ge=1)] = 8,
+        length: Annotated[int, Field(ge=4)] = 512,
+        new: Annotated[int, Field(ge=1)] = 32,
+    ) -> None:
+        if architecture == "bert" and part == "generate":
+            raise zoo.ZooError("'bert' does not generate; set part: forward")
+        self.architecture, self.part, self.new = architecture, part, new
+        self.shape = Shape(layers=layers, dim=dim, vocab=vocab, batch=batch, length=length)
+
+    def prepare(self, device: torch.device) -> None:
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        self.device = device
+        self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+        with torch.device("cpu"):
+            original = ORIGINALS[self.architecture](self.shape)
+        self.original = original
+        self.theirs = original.model.eval()
+        with tempfile.TemporaryDirectory(prefix="zoo-imported-") as folder:
+            self.theirs.save_pretrained(Path(folder, "original"))
+            file = zoo.import_model(Path(folder, "original"), Path(folder, "model.safetensors"))
+            self.ours = zoo.load(file, device=device).to(self.dtype)
+        self.ours.eos = ()  # so that all sequences have the same length
+        self.theirs.to(device, self.dtype)
+        self.inputs = self._move(original.inputs)
+        self.batch = self._move(original.batch)
+
+    def _move(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the tensors on the device, in the dtype of the model."""
+        return {
+            name: tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
+            for name, tensor in tensors.items()
+        }
+
+    def check(self) -> None:
+        """Compare the outputs of a forward pass with those of the original."""
+        found, expected = self._forward(), self._original_outputs(self.theirs)
+        error, size = (found - expected).abs().max(), expected.abs().max()
+        tolerance = TOLERANCES[self.dtype]
+        assert error <= tolerance * size, f"outputs differ by {error} of {size}"
+
+    def run(self) -> Any:
+        return self._forward() if self.part == "forward" else self._generate()
+
+    @torch.no_grad()
+    def _forward(self) -> Tensor:
+        return self.ours(self.batch).logits
+
+    def _generate(self) -> Any:
+        return zoo.generate(
+            self.ours, self.original.raw, sampler="greedy", filters=[], max_length=self.new
+        )
+
+    @torch.no_grad()
+    def _original_outputs(self, model: Callable[..., Any]) -> Tensor:
+        outputs = model(**self.inputs)
+        result: Tensor = getattr(outputs, "logits", None)
+        return outputs.last_hidden_state if result is None else result
+
+    def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
+        if self.part == "forward":
+            return {
+                "transformers": lambda: lambda: self._original_outputs(self.theirs),
+                "transformers, compiled": self._compiled,
+            }
+        return {
+            "transformers": lambda: lambda: self._original_tokens(),
+            "transformers, static cache": lambda: (
+                lambda: self._original_tokens(cache_implementation="static")
+            ),
+        }
+
+    def _compiled(self) -> Callable[[], Any]:
+        compiled = torch.compile(self.theirs)
+        return lambda: self._original_outputs(compiled)
+
+    def _original_tokens(self, **options: Any) -> Any:
+        return self.theirs.generate(
+            **self._move(self.original.prompt),
+            **options,
+            do_sample=False,
+            min_new_tokens=self.new,
+            max_new_tokens=self.new,
+        )
+
+    def items(self) -> tuple[int, str]:
+        count = self.shape.batch * (self.shape.length if self.part == "forward" else self.new)
+        return count, "positions" if self.part == "forward" else "tokens"
