@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,7 +19,7 @@ TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
 
 
 class ImportedModel(Benchmark):
-    """A model imported from transformers, compared with the original there, plain and compiled.
+    """A model imported from transformers, compared with the original there.
 
     Both run in evaluation mode, in bfloat16 on a GPU.
 
@@ -32,6 +33,8 @@ class ImportedModel(Benchmark):
         batch: number of items.
         length: number of tokens of a text or a prompt, or of positions of audio.
         new: number of tokens that are generated.
+        compile: whether forward passes of both are compiled, and whether the original generates
+            with a static cache, which transformers compiles.
     """
 
     name: ClassVar[str] = "imported-model"
@@ -43,6 +46,11 @@ class ImportedModel(Benchmark):
             "whisper",
             {"architecture": "llama", "part": "generate"},
             {"architecture": "whisper", "part": "generate"},
+            {"architecture": "llama", "compile": True},
+            {"architecture": "bert", "compile": True},
+            {"architecture": "whisper", "compile": True},
+            {"architecture": "llama", "part": "generate", "compile": True},
+            {"architecture": "whisper", "part": "generate", "compile": True},
         ),
     }
     packages: ClassVar[Sequence[str]] = ("transformers",)
@@ -66,10 +74,11 @@ class ImportedModel(Benchmark):
         batch: Annotated[int, Field(ge=1)] = 8,
         length: Annotated[int, Field(ge=4)] = 512,
         new: Annotated[int, Field(ge=1)] = 32,
+        compile: bool = False,
     ) -> None:
         if architecture == "bert" and part == "generate":
             raise zoo.ZooError("'bert' does not generate; set part: forward")
-        self.architecture, self.part, self.new = architecture, part, new
+        self.architecture, self.part, self.new, self.compile = architecture, part, new, compile
         self.shape = Shape(layers=layers, dim=dim, vocab=vocab, batch=batch, length=length)
 
     def prepare(self, device: torch.device) -> None:
@@ -91,6 +100,7 @@ class ImportedModel(Benchmark):
         self.theirs.to(device, self.dtype)
         self.inputs = self._move(original.inputs)
         self.batch = self._move(original.batch)
+        self.forward = self._compiled(self.ours)
 
     def _move(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the tensors on the device, in the dtype of the model."""
@@ -111,7 +121,8 @@ class ImportedModel(Benchmark):
 
     @torch.no_grad()
     def _forward(self) -> Tensor:
-        return self.ours(self.batch).logits
+        logits: Tensor = self.forward(self.batch).logits
+        return logits
 
     def _generate(self) -> Any:
         return zoo.generate(
@@ -126,20 +137,19 @@ class ImportedModel(Benchmark):
 
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
         if self.part == "forward":
-            return {
-                "transformers": lambda: lambda: self._original_outputs(self.theirs),
-                "transformers, compiled": self._compiled,
-            }
-        return {
-            "transformers": lambda: lambda: self._original_tokens(),
-            "transformers, static cache": lambda: (
-                lambda: self._original_tokens(cache_implementation="static")
-            ),
-        }
+            name = "transformers, compiled" if self.compile else "transformers"
+            return {name: self._original_forward}
+        if self.compile:
+            static = partial(self._original_tokens, cache_implementation="static")
+            return {"transformers, static cache": lambda: static}
+        return {"transformers": lambda: self._original_tokens}
 
-    def _compiled(self) -> Callable[[], Any]:
-        compiled = torch.compile(self.theirs)
-        return lambda: self._original_outputs(compiled)
+    def _original_forward(self) -> Callable[[], Any]:
+        return partial(self._original_outputs, self._compiled(self.theirs))
+
+    def _compiled(self, model: torch.nn.Module) -> Callable[..., Any]:
+        is_compiled = self.compile and self.part == "forward"
+        return torch.compile(model) if is_compiled else model
 
     def _original_tokens(self, **options: Any) -> Any:
         return self.theirs.generate(
