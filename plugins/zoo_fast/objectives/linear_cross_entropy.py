@@ -165,11 +165,12 @@ def _add_product(total: Tensor | None, logits: Tensor, states: Tensor, parts: in
         return logits.T @ states
     if logits.dtype in (torch.float32, torch.float64):
         return logits.T @ states if total is None else total.addmm_(logits.T, states)
-    if logits.device.type == "cuda":
-        product = torch.mm(logits.T, states, out_dtype=torch.float32)
-    else:
+    if logits.device.type != "cuda":
         product = (logits.T @ states).float()
-    return product if total is None else total.add_(product)
+        return product if total is None else total.add_(product)
+    if total is None:
+        return torch.mm(logits.T, states, out_dtype=torch.float32)
+    return torch.addmm(total, logits.T, states, out_dtype=torch.float32, out=total)  # type: ignore[call-overload, no-any-return]
 
 
 def _scale(part: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:

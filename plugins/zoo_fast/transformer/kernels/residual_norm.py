@@ -130,23 +130,33 @@ class _ResidualNorm(torch.autograd.Function):
         grad_y = torch.empty_like(summed, dtype=y_dtype) if seed is not None else grad_x
         launch = _launch(D, _BACKWARD)
         programs = min(triton.cdiv(N, launch["ROWS"]), _PROGRAMS)
-        partial = torch.empty(3, programs, D, dtype=torch.float32, device=grad.device)
+        has_bias = y_bias_dtype is not None
+        summed_over_rows = 1 + (not ctx.rms) + has_bias
+        partial = torch.empty(
+            summed_over_rows, programs, D, dtype=torch.float32, device=grad.device
+        )
         backward_rows[(programs,)](
             *(grad, *others, summed, mean, rstd, weight, seed),
             *(grad_x, grad_y, partial, N, D, ctx.p),
+            HAS_BIAS=has_bias,
             DROPOUT=seed is not None,
             SECOND=second is not None,
             SUM_GRAD=sum_grad is not None,
             RMS=ctx.rms,
             **launch,
         )
+
+        def of_parameters() -> tuple[Tensor | None, ...]:
+            """Return the gradients of the weight, the bias of the norm and that of y."""
+            weight_grad, *biases = add_partials(partial, weight.dtype).unbind()
+            bias_grad = None if ctx.rms else biases.pop(0)
+            return weight_grad, bias_grad, biases[0].to(y_bias_dtype) if has_bias else None
+
         if ctx.late is not None:
-            ctx.late.add(lambda: add_partials(partial, weight.dtype).unbind())
+            ctx.late.add(of_parameters)
             return grad_x, grad_y.to(y_dtype), *(None,) * 8
-        grad_weight, grad_bias, grad_y_bias = add_partials(partial, weight.dtype)
-        y_bias_gradient = None if y_bias_dtype is None else grad_y_bias.to(y_bias_dtype)
-        of_norm = grad_weight, None if ctx.rms else grad_bias
-        return grad_x, grad_y.to(y_dtype), y_bias_gradient, *of_norm, *(None,) * 5
+        *of_norm, of_y_bias = of_parameters()
+        return grad_x, grad_y.to(y_dtype), of_y_bias, *of_norm, *(None,) * 5
 
 
 def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Tensor | None, ...]:

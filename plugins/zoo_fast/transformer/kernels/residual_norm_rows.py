@@ -58,11 +58,11 @@ def backward_rows(
     grad_ptr, second_ptr, sum_grad_ptr, sum_ptr, mean_ptr, rstd_ptr, weight_ptr, seed_ptr,
     grad_x_ptr, grad_y_ptr, partial_ptr,
     N, D, p,
-    DROPOUT: tl.constexpr, SECOND: tl.constexpr, SUM_GRAD: tl.constexpr, RMS: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    HAS_BIAS: tl.constexpr, DROPOUT: tl.constexpr, SECOND: tl.constexpr, SUM_GRAD: tl.constexpr,
+    RMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Compute the gradients of the rows of a program, and their part of those of weight, bias of
-    the norm and bias of y."""
+    """Compute the gradients of the rows of a program, and their part of those of the weight, of the
+    bias of LayerNorm, and of the bias of y."""
     program, programs = tl.program_id(0), tl.num_programs(0)
     column = tl.arange(0, BLOCK)
     known = column < D
@@ -83,7 +83,8 @@ def backward_rows(
             z -= tl.load(mean_ptr + row, mask=row < N, other=0.0)[:, None]
         normed = tl.where(inside, z * rstd[:, None], 0.0)
         grad_weight += grad * normed
-        grad_bias += grad
+        if not RMS:
+            grad_bias += grad
         scaled = grad * weight[None]
         along = tl.sum(scaled * normed, axis=1) / D
         grad_z = scaled - normed * along[:, None]
@@ -97,11 +98,16 @@ def backward_rows(
         if DROPOUT:
             grad_z *= keep_mask(tl.load(seed_ptr), row, p, ROWS, BLOCK)
             tl.store(grad_y_ptr + at, grad_z, mask=inside)
-        grad_y_bias += grad_z
+        if HAS_BIAS:
+            grad_y_bias += grad_z
     at = program * D + column
     tl.store(partial_ptr + at, tl.sum(grad_weight, axis=0), mask=known)
-    tl.store(partial_ptr + programs * D + at, tl.sum(grad_bias, axis=0), mask=known)
-    tl.store(partial_ptr + 2 * programs * D + at, tl.sum(grad_y_bias, axis=0), mask=known)
+    if not RMS:
+        at += programs * D
+        tl.store(partial_ptr + at, tl.sum(grad_bias, axis=0), mask=known)
+    if HAS_BIAS:
+        at += programs * D
+        tl.store(partial_ptr + at, tl.sum(grad_y_bias, axis=0), mask=known)
 
 
 @triton.jit
