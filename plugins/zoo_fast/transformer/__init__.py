@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Acceleration
+from zoo_fast.transformer.captured_blocks import CapturedDecoderBlocks, CapturedEncoderBlocks
 from zoo_fast.transformer.cpu_step import PackedDecoding
 from zoo_fast.transformer.deferred_output import DeferredOutput
 from zoo_fast.transformer.feed_forward import GatedFeedForward, ReluFeedForward
@@ -13,6 +14,8 @@ from zoo_fast.transformer.rotary import FusedRotary
 
 ACCELERATIONS: Sequence[type[Acceleration]] = (
     FusedBlock,
+    CapturedEncoderBlocks,
+    CapturedDecoderBlocks,
     EncoderBlocks,
     DecoderBlocks,
     ReluFeedForward,

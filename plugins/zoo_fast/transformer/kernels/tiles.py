@@ -27,6 +27,8 @@ _WIDE = {
 """Tiles of wide layers by form and rows; reading the weights takes the time."""
 PROGRAMS = 264
 """Programs that fill the device."""
+SPLIT_PROGRAMS = 528
+"""Programs from which the keys are not split further."""
 
 
 def linear_tiles(
@@ -121,6 +123,6 @@ def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool
 
 def _splits(programs: int, S: int) -> int:
     """Return into how many parts the keys are split."""
-    if programs >= PROGRAMS or S <= SPLIT:
+    if programs >= SPLIT_PROGRAMS or S <= SPLIT:
         return 1
-    return min(-(-S // SPLIT), -(-PROGRAMS // programs), 64)
+    return min(-(-S // SPLIT), -(-SPLIT_PROGRAMS // programs), 64)
