@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import gc
+import logging
 import os
 import signal
 import threading
@@ -22,6 +23,9 @@ if not torch.cuda.is_available():
 # of devices, which takes longer than many tests.
 if not torch.accelerator.is_available():
     torch.manual_seed = lambda seed: torch.default_generator.manual_seed(int(seed))
+
+# Without a handler, Python prints warnings of all loggers to stderr.
+logging.getLogger().addHandler(logging.NullHandler())
 
 # A shell ignores SIGINT in background jobs, and child processes would inherit that.
 if (
