@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import gc
+import logging
 import os
 import signal
 import threading
@@ -23,6 +24,9 @@ if not torch.cuda.is_available():
 if not torch.accelerator.is_available():
     torch.manual_seed = lambda seed: torch.default_generator.manual_seed(int(seed))
 
+# Without a handler, Python prints warnings of all loggers to stderr.
+logging.getLogger().addHandler(logging.NullHandler())
+
 # A shell ignores SIGINT in background jobs, and child processes would inherit that.
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -31,10 +35,19 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish():
-    """Exclude modules and collected tests from garbage collection, which would read them all."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage during the collection of tests, and exclude all modules and tests later.
+
+    Later collections are rare: with the default of 700 new objects they take 6 % of the time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

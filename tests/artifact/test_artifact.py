@@ -64,8 +64,9 @@ def test_another_process_loads_identical_bits(tmp_path: Path) -> None:
     model = compose("bahdanau-reversal", seed=5, registry=REGISTRY)
     save(model, tmp_path / "m.safetensors")
     script = (
-        "import torch, zoo; from safetensors.torch import save_file\n"
+        "import sys, torch, zoo; from safetensors.torch import save_file\n"
         "model = zoo.load('m.safetensors').eval()\n"
+        "assert 'torch._dynamo' not in sys.modules  # takes as long to import as torch\n"
         "batch = model.example(2, 5, torch.Generator().manual_seed(1))\n"
         "with torch.no_grad(): logits = model(batch).logits.contiguous()\n"
         "save_file({**model.state_dict(), 'logits': logits}, 'loaded')\n"

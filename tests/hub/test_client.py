@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
+from unittest import TestCase
 
-import pytest
 from hub_kit import BYTES, NAME, WEIGHTS
 from hub_server import Hub, Response
 
 from zoo.hub import fetch
 
 
-def test_downloads_and_retries_are_logged(
-    hub: Hub, cache: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_downloads_and_retries_are_logged(hub: Hub, cache: Path) -> None:
     hub.repo(NAME).add({WEIGHTS: BYTES})
     hub.fault("objects", lambda _: Response.error(503), port="cdn", times=1)
-    with caplog.at_level(logging.INFO, logger="zoo"):
+    with TestCase().assertLogs("zoo", "INFO") as log:
         fetch(NAME, [WEIGHTS])
-    records = [(record.levelname, record.getMessage()) for record in caplog.records]
+    records = [(record.levelname, record.getMessage()) for record in log.records]
     started, retried = records
     assert started == ("INFO", f"downloading {WEIGHTS} of {NAME} ({len(BYTES)} bytes)")
     assert retried[0] == "WARNING"

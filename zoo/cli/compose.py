@@ -34,8 +34,10 @@ def command(
     """Build a model from a spec, initialise its weights and save it."""
     from zoo.artifact import save
     from zoo.spec.composition import compose
+    from zoo.spec.meta import skip_dynamo_import
 
-    model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())
+    with skip_dynamo_import():
+        model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())
     if tokenizer or target_tokenizer:
         _attach_tokenizers(model, tokenizer, target_tokenizer)
     path = save(model, output, provenance={"seed": seed})

@@ -81,6 +81,7 @@ def command(
     from zoo.hub.adapter_folder import is_adapter_folder
     from zoo.hub.importing import plan_source, resolve_source
     from zoo.hub.reference import is_repository
+    from zoo.spec.meta import skip_dynamo_import
 
     if output is None and not dry_run:
         if not is_repository(source):
@@ -94,9 +95,9 @@ def command(
     if force and check is None and not check_original:
         raise ZooError("--force needs --check; without it the model is always written")
     with report_spec_errors(as_json=as_json):
-        import_plan = plan_source(
-            source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
-        )
+        options = {"overrides": overrides or (), "tokenizer": tokenizer, "dtype": dtype}
+        with skip_dynamo_import():
+            import_plan = plan_source(source, spec=spec, map=map, **options)
         result = None
         if check is not None:
             import_plan, result = import_plan.check(check, tolerance=tolerance)

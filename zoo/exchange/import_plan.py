@@ -53,6 +53,11 @@ class ImportPlan:
     original: Callable[[], Mapping[str, Tensor]] | None = None
     """Computes inputs and outputs with the other library; None without an importer."""
 
+    def load(self, dtype: torch.dtype | None = None) -> Model:
+        """Return the model with its weights, without writing a file."""
+        name, tensors = self.provenance["imported"], dict(self.tensors.run(self.read))
+        return load_weights(name, self.spec, tensors, device=torch.device("cpu"), dtype=dtype)
+
     def check_with_original(
         self, *, tolerance: float = TOLERANCE
     ) -> tuple[ImportPlan, CheckResult]:
@@ -77,15 +82,9 @@ class ImportPlan:
         Returns:
             The plan with the result in its provenance, and the result.
         """
-        model = load_weights(
-            self.provenance["imported"],
-            self.spec,
-            dict(self.tensors.run(self.read)),
-            device=torch.device("cpu"),
-            dtype=dtype,
-        )
+        their_modules = related_modules(self.tensors)
         result = check_outputs(
-            model, file, tolerance=tolerance, their_modules=related_modules(self.tensors)
+            self.load(dtype), file, tolerance=tolerance, their_modules=their_modules
         )
         return replace(self, provenance={**self.provenance, "check": result.as_json()}), result
 

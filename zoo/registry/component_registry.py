@@ -10,6 +10,7 @@ from pathlib import Path
 
 from zoo.errors import RegistryError, suggest, with_article
 from zoo.interfaces import KINDS, Acceleration, Component, Entry, Part
+from zoo.interfaces.contracts import OutputRequirement
 from zoo.interfaces.importer import Importer
 from zoo.registry.discovery import discover
 from zoo.registry.lookup import find_file, group_by_name, select_kind
@@ -32,6 +33,10 @@ class ComponentRegistry:
         default_factory=dict, init=False, repr=False, compare=False
     )
     """The classes of accelerated objects, by plain class; `zoo.accelerate` creates each once."""
+    requirements: dict[type, list[OutputRequirement]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The outputs that objectives need, by class; the check of a spec finds each once."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> ComponentRegistry:

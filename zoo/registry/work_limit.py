@@ -38,6 +38,12 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.bytes = 0
         self._cache = process_cache()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Do not exclude the operations from compilation: that imports ``torch._dynamo``, which
+        takes as long as the import of torch, and torch does not compile inside a mode."""
+        return False
+
     def count(self, operations: int, num_bytes: int) -> None:
         """Count operations and their bytes; raise ZooError above a limit."""
         self.operations += operations

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from zoo.errors import Problem
 from zoo.interfaces import Alignment, FrameSampler, Metric, Model, Objective
-from zoo.interfaces.contracts import DECODING, PREDICTIONS, OutputSchema
+from zoo.interfaces.contracts import DECODING, PREDICTIONS, OutputRequirement, OutputSchema
 from zoo.interfaces.signature import Parameter, parameters
 from zoo.registry.blueprint import Blueprint, BuildNode
 from zoo.registry.component_registry import ComponentRegistry
@@ -122,20 +122,28 @@ def _fitting_objectives(schema: OutputSchema, registry: ComponentRegistry) -> It
     classes: list[Any] = [entry.cls for entry in registry.components("objective")]
     plain = [cls for cls in classes if not _required(cls)]
     for cls in classes:
-        slots = [parameter.name for parameter in _required(cls) if parameter.slot]
-        if len(slots) < len(_required(cls)):
-            continue  # it needs values that are not known here
-        for parts in itertools.product(plain, repeat=len(slots)):
-            try:
-                with PluginCall():
-                    params = dict(zip(slots, map(Blueprint.of, parts), strict=True))
-                    requirement = Blueprint.of(cls, **params).build().required_outputs()
-                    fits = requirement.is_declared and not any(requirement.problems(schema, ""))
-            except Exception:
-                continue  # these parts do not fit, or a plugin has an error
-            if fits:
-                yield cls.name
-                break
+        if cls not in registry.requirements:
+            registry.requirements[cls] = _distinct_requirements(cls, plain)
+        if any(not any(each.problems(schema, "")) for each in registry.requirements[cls]):
+            yield cls.name
+
+
+def _distinct_requirements(cls: Any, plain: Sequence[Any]) -> list[OutputRequirement]:
+    """Return what an objective needs, with each of the plain objectives in its slots."""
+    slots = [parameter.name for parameter in _required(cls) if parameter.slot]
+    found: list[OutputRequirement] = []
+    if len(slots) < len(_required(cls)):
+        return found  # it needs values that are not known here
+    for parts in itertools.product(plain, repeat=len(slots)):
+        try:
+            with PluginCall():
+                params = dict(zip(slots, map(Blueprint.of, parts), strict=True))
+                requirement = Blueprint.of(cls, **params).build().required_outputs()
+                if requirement.is_declared and requirement not in found:
+                    found.append(requirement)
+        except Exception:
+            continue  # these parts do not fit, or a plugin has an error
+    return found
 
 
 def _required(cls: Any) -> list[Parameter]:

@@ -136,15 +136,15 @@ IMAGE_FIELDS = {"source": {"column": "image", "content": "image"}}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (EPS, r"it is not a valid PNG, JPEG"),
-        (_png((13_000, 13_000)), r"the image has more than .* pixels"),
-        (b"none", r"it is not a valid PNG, JPEG"),
+        (lambda: EPS, r"it is not a valid PNG, JPEG"),
+        (lambda: _png((13_000, 13_000)), r"the image has more than .* pixels"),
+        (lambda: b"none", r"it is not a valid PNG, JPEG"),
     ],
     ids=["eps", "bomb", "text"],
 )
 def test_images_are_read_by_the_bounded_reader(saved, content, message):
     features = datasets.Features({"image": datasets.Image()})
-    path = saved({"image": [{"bytes": content, "path": None}]}, features)
+    path = saved({"image": [{"bytes": content(), "path": None}]}, features)
     with pytest.raises(DataError, match=rf"\[train\]\[0\]: {message}"):
         HfDatasets(path=path, fields=IMAGE_FIELDS).open()[0]
 

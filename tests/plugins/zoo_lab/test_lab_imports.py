@@ -6,7 +6,9 @@ import sys
 PROGRAM = """
 import sys
 import zoo
-zoo.compose("gpt2-tiny")
+from zoo.spec.meta import skip_dynamo_import
+with skip_dynamo_import():
+    zoo.compose("gpt2-tiny")
 print([name for name in sys.modules if name.startswith("zoo_lab.")])
 """
 
