@@ -36,6 +36,11 @@ class IdsOutOfRange(TinyPreprocessor):
         return {key: array}
 
 
+class OtherLengths(TinyPreprocessor):
+    def transform(self, key, array, rng):
+        return {key: array[: len(array) // 2]}
+
+
 class RandomEncoding(TinyPreprocessor):
     calls = count()
 
@@ -125,6 +130,7 @@ BROKEN = [
     ("declared-outputs", OtherShape, TinyPreprocessor),
     ("declared-outputs", OtherSize, TinyPreprocessor),
     ("declared-outputs", IdsOutOfRange, TinyPreprocessor),
+    ("transformed-lengths", OtherLengths, TinyPreprocessor),
     ("repeatable-encoding", RandomEncoding, TinyPreprocessor),
     ("repeatable-encoding", ChangesValue, TinyPreprocessor),
     ("repeatable-encoding", LosesStateInPickle, TinyPreprocessor),

@@ -33,8 +33,9 @@ class Preprocessor(Component, ABC):
     Laws:
         `encode` returns the same array for the same value, of the shape and dtype of `outputs`;
         `transform` depends on its random generator only; `encode_many` and `transform_many` return
-        the same arrays as one by one; `fit` returns valid parameters; a
-        preprocessor that is built with fitted parameters and the stored text encodes equally.
+        the same arrays as one by one; `lengths` are those of transformed arrays; `fit` returns
+        valid parameters; a preprocessor that is built with fitted parameters and the stored text
+        encodes equally.
     """
 
     kind: ClassVar[str] = "preprocessor"
@@ -100,6 +101,11 @@ class Preprocessor(Component, ABC):
         pairs = zip(arrays, rngs, strict=True)
         found = [self.transform(key, array, rng) for array, rng in pairs]
         return {name: [made[name] for made in found] for name in found[0]}
+
+    def lengths(self, sizes: Array) -> Array:
+        """Return the numbers of tokens that `transform` makes of encoded arrays, by their sizes; by
+        default the same."""
+        return sizes
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of generated token IDs, or the name of a class."""
