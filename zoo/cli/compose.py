@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """Build a model from a spec, initialise its weights and save it."""
     from zoo.artifact import save
-    from zoo.spec.composition import compose
+    from zoo.training.composing import compose
 
     model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())
     if tokenizer or target_tokenizer:
