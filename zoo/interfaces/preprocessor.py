@@ -33,7 +33,7 @@ class Preprocessor(Component, ABC):
     Laws:
         `encode` returns the same array for the same value, of the shape and dtype of `outputs`;
         `transform` depends on its random generator only; `encode_many` and `transform_many` return
-        the same arrays as one by one; `lengths` are those of transformed arrays; `fit` returns
+        the same arrays as one by one; no transformed text is longer than `lengths`; `fit` returns
         valid parameters; a preprocessor that is built with fitted parameters and the stored text
         encodes equally.
     """
@@ -103,8 +103,8 @@ class Preprocessor(Component, ABC):
         return {name: [made[name] for made in found] for name in found[0]}
 
     def lengths(self, sizes: Array) -> Array:
-        """Return the numbers of tokens that `transform` makes of encoded arrays, by their sizes; by
-        default the same."""
+        """Return how many tokens `transform` makes at most of encoded arrays, by their sizes; by
+        default the sizes."""
         return sizes
 
     def decode(self, ids: Sequence[int]) -> str:

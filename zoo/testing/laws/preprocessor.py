@@ -108,7 +108,7 @@ def seeded_transform(config: Configuration) -> None:
 
 
 def transformed_lengths(config: Configuration) -> None:
-    """`lengths` returns the numbers of values that `transform` makes of the tokens of a text."""
+    """`transform` makes at most as many tokens of a text as `lengths` returns."""
     preprocessor = config.build()
     schema = preprocessor.outputs(KEY).get(KEY)
     if schema is None or schema.dtype != "integer" or len(schema.dims or ()) != 2:
@@ -117,7 +117,7 @@ def transformed_lengths(config: Configuration) -> None:
     found = preprocessor.lengths(np.array([array.size for array in encoded]))
     for array, length in zip(encoded, found, strict=True):
         made = preprocessor.transform(KEY, array, np.random.default_rng(0))[KEY]
-        assert length == made.size, f"the length is {length}, but transform returns {made.size}"
+        assert made.size <= length, f"transform returns {made.size} tokens, more than {length}"
 
 
 def fitted_parameters(config: Configuration) -> None:
