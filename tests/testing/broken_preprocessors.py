@@ -36,11 +36,6 @@ class IdsOutOfRange(TinyPreprocessor):
         return {key: array}
 
 
-class OtherLengths(TinyPreprocessor):
-    def transform(self, key, array, rng):
-        return {key: np.concatenate([array, array])}
-
-
 class RandomEncoding(TinyPreprocessor):
     calls = count()
 
@@ -130,7 +125,6 @@ BROKEN = [
     ("declared-outputs", OtherShape, TinyPreprocessor),
     ("declared-outputs", OtherSize, TinyPreprocessor),
     ("declared-outputs", IdsOutOfRange, TinyPreprocessor),
-    ("transformed-lengths", OtherLengths, TinyPreprocessor),
     ("repeatable-encoding", RandomEncoding, TinyPreprocessor),
     ("repeatable-encoding", ChangesValue, TinyPreprocessor),
     ("repeatable-encoding", LosesStateInPickle, TinyPreprocessor),

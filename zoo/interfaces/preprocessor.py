@@ -33,8 +33,7 @@ class Preprocessor(Component, ABC):
     Laws:
         `encode` returns the same array for the same value, of the shape and dtype of `outputs`;
         `transform` depends on its random generator only; `encode_many` and `transform_many` return
-        the same arrays as one by one; no transformed text is longer than `lengths`; `fit` returns
-        valid parameters; a preprocessor that is built with fitted parameters and the stored text
+        the same arrays as one by one; `fit` returns valid parameters; a preprocessor that is built with fitted parameters and the stored text
         encodes equally.
     """
 
@@ -103,8 +102,9 @@ class Preprocessor(Component, ABC):
         return {name: [made[name] for made in found] for name in found[0]}
 
     def lengths(self, sizes: Array) -> Array:
-        """Return how many tokens `transform` makes at most of encoded arrays, by their sizes; by
-        default the sizes."""
+        """Return the numbers of tokens of encoded arrays by their sizes, before random changes of
+        `transform`; by default the sizes. Others are those of arrays that contain more than
+        tokens."""
         return sizes
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -107,19 +107,6 @@ def seeded_transform(config: Configuration) -> None:
             _equal(batch[key][number], first[key], f"'{key}' of transform_many")
 
 
-def transformed_lengths(config: Configuration) -> None:
-    """`transform` makes at most as many tokens of a text as `lengths` returns."""
-    preprocessor = config.build()
-    schema = preprocessor.outputs(KEY).get(KEY)
-    if schema is None or schema.dtype != "integer" or len(schema.dims or ()) != 2:
-        raise NotApplicable("it does not make one text")
-    encoded = [preprocessor.encode(value) for value in _examples(preprocessor)]
-    found = preprocessor.lengths(np.array([array.size for array in encoded]))
-    for array, length in zip(encoded, found, strict=True):
-        made = preprocessor.transform(KEY, array, np.random.default_rng(0))[KEY]
-        assert made.size <= length, f"transform returns {made.size} tokens, more than {length}"
-
-
 def fitted_parameters(config: Configuration) -> None:
     """`fit` returns valid parameters, for any order of the values, with which all are encoded."""
     own = {p.name: p for p in parameters(config.cls) if not p.from_parent}
@@ -168,7 +155,6 @@ LAWS = (
     Law("repeatable-encoding", repeatable_encoding),
     Law("batched-encoding", batched_encoding),
     Law("seeded-transform", seeded_transform),
-    Law("transformed-lengths", transformed_lengths),
     Law("fitted-parameters", fitted_parameters),
     Law("stored-text", stored_text),
     Law("rejects-other-types", rejects_other_types),
