@@ -33,8 +33,8 @@ class Preprocessor(Component, ABC):
     Laws:
         `encode` returns the same array for the same value, of the shape and dtype of `outputs`;
         `transform` depends on its random generator only; `encode_many` and `transform_many` return
-        the same arrays as one by one; `fit` returns valid parameters; a preprocessor that is built with fitted parameters and the stored text
-        encodes equally.
+        the same arrays as one by one; `fit` returns valid parameters; a
+        preprocessor that is built with fitted parameters and the stored text encodes equally.
     """
 
     kind: ClassVar[str] = "preprocessor"
