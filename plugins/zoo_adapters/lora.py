@@ -159,7 +159,7 @@ class Lora(Adapter):
     ) -> dict[str, float]:
         """Return the value of each module: that of the first pattern that matches its path."""
         values = dict.fromkeys(modules, default)
-        for pattern, value in reversed(by_pattern.items()):
+        for pattern, value in reversed(list(by_pattern.items())):
             values |= dict.fromkeys(self.select(parameter, [pattern], modules), value)
         return values
 

@@ -97,7 +97,7 @@ def segments(config: Configuration) -> None:
     logits = decoder(row, source, segments=numbers)
     assert logits.shape[:2] == row.shape, f"logits are {list(logits.shape)}, not [B, T, V]"
     for index in range(len(row)):
-        for number in numbers[index].unique():
+        for number in sorted(set(numbers[index].tolist())):
             chosen = numbers[index] == number
             text = row[index, chosen].expand(len(row), -1)
             expected = decoder(text, source)[index]
