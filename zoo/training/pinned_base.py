@@ -15,7 +15,8 @@ from zoo.artifact.hashing import check_files
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.weights import named_tensors
 from zoo.errors import ArtifactError, ZooError
-from zoo.hub.models import base_reference, find_base
+from zoo.hub.base_model import BaseModel, find_base as open_model
+from zoo.hub.models import find_base
 from zoo.interfaces import Model
 from zoo.interfaces.tensors import TensorReader
 
@@ -32,22 +33,26 @@ class PinnedBase:
         return restrict_pin(self.pin, self.artifact, frozen_names(model))
 
 
-def find_pinned(model: Model, tensors: Mapping[str, Tensor], checkpoint: Path) -> PinnedBase | None:
+def find_pinned(
+    model: Model, base: BaseModel | None, tensors: Mapping[str, Tensor], checkpoint: Path
+) -> PinnedBase | None:
     """Return the base of a model with adapters; None for a model without one.
 
     Args:
+        base: the base, if it is open.
         tensors: the tensors of the model by name, not sharded.
         checkpoint: the folder of a checkpoint, to which the path of the base is relative.
     """
     frozen = frozen_names(model)
     if model.base is None or not find_adapters(model) or not frozen:
         return None
-    location, reference, revision = base_reference(model.base)
-    if reference is None:
-        reference = os.path.relpath(os.path.realpath(location), os.path.realpath(checkpoint))
-    artifact = open_artifact(location)
-    taken = {name: tensor for name, tensor in tensors.items() if name in frozen}
-    return PinnedBase(artifact, pin_base(taken, artifact, reference, revision))
+    base = base or open_model(model.base)
+    name = base.reference
+    if name is None:
+        location = os.path.realpath(base.artifact.header.path)
+        name = os.path.relpath(location, os.path.realpath(checkpoint))
+    taken = {own: tensor for own, tensor in tensors.items() if own in frozen}
+    return PinnedBase(base.artifact, pin_base(taken, base.artifact, name, base.commit))
 
 
 def frozen_names(model: Model) -> set[str]:

@@ -117,7 +117,9 @@ class RunCheckpoints:
         """Return which tensors of the model are not saved, because they are those of its base."""
         model = self._setup.model
         if self._base is None:
-            self._base = find_pinned(model, tensors, target)
+            plan = self._setup.request.started.plan
+            base = None if plan is None else plan.opened.base
+            self._base = find_pinned(model, base, tensors, target)
         return None if self._base is None else self._base.current(model)
 
     def _tensors(self) -> dict[str, Tensor]:
