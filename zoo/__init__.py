@@ -52,11 +52,7 @@ if TYPE_CHECKING:
         Model as Model,
         Outputs as Outputs,
     )
-    from zoo.spec.composition import (
-        check as check,
-        components as components,
-        compose as compose,
-    )
+    from zoo.spec.composition import components as components
     from zoo.spec.sections import (
         metrics as metrics,
         objective as objective,
@@ -70,6 +66,7 @@ if TYPE_CHECKING:
         load_checkpoint as load_checkpoint,
         save_checkpoint as save_checkpoint,
     )
+    from zoo.training.composing import check as check, compose as compose
     from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
     from zoo.training.run import train as train
     from zoo.training.start import start_from as start_from

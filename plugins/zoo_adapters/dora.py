@@ -79,6 +79,8 @@ class Dora(Lora):
         alpha: numerator of the scale s.
         dropout: dropout probability of the input of A.
         rank_stabilised: divide alpha by the square root of the rank, instead of by the rank.
+        ranks: rank of some layers, by pattern; the first that matches a layer is used.
+        alphas: alpha of some layers, by pattern.
 
     Shapes:
         those of the adapted layer.
@@ -93,9 +95,9 @@ class Dora(Lora):
     def supports(self, module: nn.Module) -> bool:
         return type(module) in (nn.Linear, Linear)
 
-    def build_layer(self, module: nn.Module) -> AdapterLayer:
+    def build_low_rank(self, module: nn.Module, rank: int, scale: float) -> AdapterLayer:
         assert isinstance(module, nn.Linear)
-        return DecomposedLinear(module, rank=self.rank, scale=self.scale, dropout=self.dropout)
+        return DecomposedLinear(module, rank=rank, scale=scale, dropout=self.dropout)
 
     @classmethod
     def matches_peft(cls, config: Mapping[str, Any]) -> bool:

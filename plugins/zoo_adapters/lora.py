@@ -6,23 +6,31 @@ Notation: r rank, D width of the input, O width of the output, V vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo import ZooError
 from zoo.plugin import Adapter, AdapterLayer, Linear, WeightConverter
-from zoo_adapters.peft_config import check_config, number, tensor_pairs
+from zoo_adapters.peft_config import check_config, module_values, number, tensor_pairs
 
 LINEAR = ("lora_A.weight", "lora_B.weight")
 TABLE = ("lora_embedding_A", "lora_embedding_B")
-OPTIONS = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")
+OPTIONS = (
+    *("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora"),
+    *("rank_pattern", "alpha_pattern"),
+)
 """Names of tensors and options in files of peft."""
 Layers = Mapping[str, Mapping[str, Tensor]]
+Size = tuple[int, float]
+"""The rank and the alpha of a layer."""
 Targets = Annotated[list[str], Field(min_length=1)]
 Rank = Annotated[int, Field(ge=1, le=65_536)]
+Alpha = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class LowRankLinear(AdapterLayer):
@@ -99,6 +107,8 @@ class Lora(Adapter):
         alpha: numerator of the scale.
         dropout: dropout probability of the input of A.
         rank_stabilised: divide alpha by the square root of the rank.
+        ranks: rank of some layers, by pattern; the first that matches a layer is used.
+        alphas: alpha of some layers, by pattern.
 
     Shapes:
         those of the adapted layer.
@@ -115,24 +125,57 @@ class Lora(Adapter):
         *,
         targets: Targets,
         rank: Rank = 8,
-        alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 16.0,
+        alpha: Alpha = 16.0,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         rank_stabilised: bool = False,
+        ranks: Mapping[str, Rank] | None = None,
+        alphas: Mapping[str, Alpha] | None = None,
     ) -> None:
         super().__init__(targets=targets)
         self.rank, self.alpha, self.dropout = rank, alpha, dropout
         self.rank_stabilised = rank_stabilised
-        self.scale = alpha / (math.sqrt(rank) if rank_stabilised else rank)
+        self.ranks, self.alphas = dict(ranks or {}), dict(alphas or {})
+        self.sizes: dict[str, Size] = {}  # of each adapted layer
 
     def supports(self, module: nn.Module) -> bool:
         # A subclass can use its weight in another way than by a call.
         return type(module) in (nn.Linear, Linear, nn.Embedding)
 
+    def build_layers(self, modules: Mapping[str, nn.Module]) -> Iterator[tuple[str, AdapterLayer]]:
+        chosen = {path: modules[path] for path in self.select("targets", self.targets, modules)}
+        ranks = self._values("ranks", self.rank, self.ranks, chosen)
+        alphas = self._values("alphas", self.alpha, self.alphas, chosen)
+        for path, module in chosen.items():
+            rank, alpha = int(ranks[path]), alphas[path]
+            self.sizes[path] = rank, alpha
+            yield path, self.build_low_rank(module, rank, self.scale(rank, alpha))
+
+    def _values(
+        self,
+        parameter: str,
+        default: float,
+        by_pattern: Mapping[str, float],
+        modules: Mapping[str, nn.Module],
+    ) -> dict[str, float]:
+        """Return the value of each module: that of the first pattern that matches its path."""
+        values = dict.fromkeys(modules, default)
+        for pattern, value in reversed(list(by_pattern.items())):
+            values |= dict.fromkeys(self.select(parameter, [pattern], modules), value)
+        return values
+
+    def scale(self, rank: int, alpha: float) -> float:
+        """Return the scale s of a layer."""
+        return alpha / (math.sqrt(rank) if self.rank_stabilised else rank)
+
     def build_layer(self, module: nn.Module) -> AdapterLayer:
+        return self.build_low_rank(module, self.rank, self.scale(self.rank, self.alpha))
+
+    def build_low_rank(self, module: nn.Module, rank: int, scale: float) -> AdapterLayer:
+        """Return the layer of a module with its rank and scale."""
         if isinstance(module, nn.Embedding):
-            return LowRankEmbedding(module, rank=self.rank, scale=self.scale)
+            return LowRankEmbedding(module, rank=rank, scale=scale)
         assert isinstance(module, nn.Linear)
-        return LowRankLinear(module, rank=self.rank, scale=self.scale, dropout=self.dropout)
+        return LowRankLinear(module, rank=rank, scale=scale, dropout=self.dropout)
 
     @classmethod
     def matches_peft(cls, config: Mapping[str, Any]) -> bool:
@@ -143,38 +186,73 @@ class Lora(Adapter):
         cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
     ) -> tuple[dict[str, Any], Layers]:
         check_config(config, OPTIONS)
-        params = {
-            "rank": config.get("r", 8),
-            "alpha": float(number(config, "lora_alpha", 8)),
+        rank, alpha = config.get("r", 8), float(number(config, "lora_alpha", 8))
+        params: dict[str, Any] = {
+            "rank": rank,
+            "alpha": alpha,
             "dropout": float(number(config, "lora_dropout", 0.0)),
             "rank_stabilised": bool(config.get("use_rslora", False)),
         }
         tables = {name for name, tensors in layers.items() if "lora_embedding_A" in tensors}
         pairs = tensor_pairs({n: t for n, t in layers.items() if n not in tables}, LINEAR)
         pairs |= tensor_pairs({n: layers[n] for n in tables}, TABLE)
-        converted = converter.low_rank({name: (A, B) for name, (A, B) in pairs.items()})
+        ranks = module_values(config, "rank_pattern", pairs, rank)
+        wrong = [name for name, (A, _) in pairs.items() if A.shape[0] != ranks[name]]
+        if wrong:
+            found = pairs[wrong[0]][0].shape[0]
+            raise ZooError(f"{wrong[0]} has the rank {found}, but the config {ranks[wrong[0]]}")
+        alphas = module_values(config, "alpha_pattern", pairs, alpha)
+        sizes = {name: (int(ranks[name]), float(alphas[name])) for name in pairs}
+        converted, converted_sizes = _convert(pairs, sizes, converter)
+        for key, index, usual in (("ranks", 0, rank), ("alphas", 1, alpha)):
+            values = {name: size[index] for name, size in converted_sizes.items()}
+            other = {name: value for name, value in values.items() if value != usual}
+            params |= {key: other} if other else {}
         return params, {name: {"A": A, "B": B} for name, (A, B) in converted.items()}
 
     def to_peft(self, layers: Layers, converter: WeightConverter) -> tuple[dict[str, Any], Layers]:
         found: dict[str, dict[str, Tensor]] = {}
-        for module, tensors in layers.items():
-            is_table = isinstance(self.layers.get_submodule(module), LowRankEmbedding)
-            pairs = converter.low_rank({module: (tensors["A"], tensors["B"])}) if is_table else {}
-            found |= {name: dict(zip(TABLE, pair, strict=True)) for name, pair in pairs.items()}
-        linear = {
-            module: (tensors["A"], tensors["B"])
-            for module, tensors in layers.items()
-            if isinstance(self.layers.get_submodule(module), LowRankLinear)
-        }
-        for name, pair in converter.low_rank(linear).items():
-            found[name] = dict(zip(LINEAR, pair, strict=True))
+        sizes: dict[str, Size] = {}
+        pairs = {module: (tensors["A"], tensors["B"]) for module, tensors in layers.items()}
+        for kind, names in ((LowRankEmbedding, TABLE), (LowRankLinear, LINEAR)):
+            layer = self.layers.get_submodule
+            chosen = {name: pair for name, pair in pairs.items() if isinstance(layer(name), kind)}
+            converted, new = _convert(chosen, self.sizes, converter)
+            sizes |= new
+            for name, pair in converted.items():
+                found[name] = dict(zip(names, pair, strict=True))
+        rank, alpha = self.rank, self.alpha
         config = {
             "peft_type": "LORA",
-            "r": self.rank,
-            "lora_alpha": self.alpha,
+            "r": rank,
+            "lora_alpha": alpha,
+            "rank_pattern": {re.escape(n): r for n, (r, _) in sizes.items() if r != rank},
+            "alpha_pattern": {re.escape(n): a for n, (_, a) in sizes.items() if a != alpha},
             "lora_dropout": self.dropout,
             "use_rslora": self.rank_stabilised,
             "target_modules": sorted(found),
             "bias": "none",
         }
         return config, found
+
+
+def _convert(
+    pairs: Mapping[str, tuple[Tensor, ...]], sizes: Mapping[str, Size], converter: WeightConverter
+) -> tuple[dict[str, tuple[Tensor, Tensor]], dict[str, Size]]:
+    """Convert A and B of modules by name, those of one size together, with their sizes.
+
+    Raises:
+        ZooError: if modules of different sizes are one module in the other library.
+    """
+    found: dict[str, tuple[Tensor, Tensor]] = {}
+    converted_sizes: dict[str, Size] = {}
+    for size in dict.fromkeys(sizes[name] for name in pairs):
+        group = {name: (A, B) for name, (A, B) in pairs.items() if sizes[name] == size}
+        for name, pair in converter.low_rank(group).items():
+            if name in found:
+                raise ZooError(
+                    f"{', '.join(group)}: {name} of the other library is adapted with different "
+                    "ranks or alphas"
+                )
+            found[name], converted_sizes[name] = pair, size
+    return found, converted_sizes

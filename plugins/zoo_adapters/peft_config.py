@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from zoo import ZooError
+
+_PATTERN = re.compile(r"\^?(?:[\w-]|\\\.|\\d\+|\[0-9\]\+|\.[*+]?|\([\w|-]+\))+\$?")
+"""Regular expressions for modules that are read: names, with few parts that match several ones."""
+_MAX_PATTERN, _MAX_PARTS = 500, 4
 
 _INFORMATION = {
     *("task_type", "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path"),
@@ -16,8 +21,6 @@ _INFORMATION = {
 _LORA_DEFAULTS: Mapping[str, Any] = {
     "bias": "none",
     "init_lora_weights": True,
-    "rank_pattern": {},
-    "alpha_pattern": {},
     "megatron_config": None,
     "megatron_core": "megatron.core",
     "trainable_token_indices": None,
@@ -69,6 +72,38 @@ def number(config: Mapping[str, Any], key: str, default: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ZooError(f"adapter_config.json: {key} is {value!r}; expected a number")
     return value
+
+
+def module_values(
+    config: Mapping[str, Any], key: str, modules: Collection[str], default: float
+) -> dict[str, float]:
+    """Return the value of each module: that of the first pattern of an option that matches it.
+
+    As in peft, a pattern is a regular expression for a module, or for the end of its name.
+
+    Raises:
+        ZooError: if a pattern is not supported, or matches no module.
+    """
+    patterns = config.get(key) or {}
+    if not isinstance(patterns, Mapping):
+        raise ZooError(f"adapter_config.json: {key} is {patterns!r}; expected an object")
+    values = dict.fromkeys(modules, default)
+    for pattern in reversed(list(patterns)):
+        repeated = len(re.findall(r"[*+]", pattern))
+        long = len(pattern) > _MAX_PATTERN or repeated > _MAX_PARTS
+        if long or not _PATTERN.fullmatch(pattern):
+            raise ZooError(
+                f"adapter_config.json: {key} has the pattern '{pattern[:80]}', which is not "
+                "supported; expected names of modules"
+            )
+        expression = re.compile(rf"(.*\.)?({pattern})$")
+        matched = [module for module in modules if expression.match(module)]
+        if not matched:
+            raise ZooError(
+                f"adapter_config.json: {key} has '{pattern[:80]}', which matches no module"
+            )
+        values |= dict.fromkeys(matched, number(patterns, pattern, default))
+    return values
 
 
 def tensor_pairs(

@@ -40,7 +40,8 @@ class LanguageModel(Model):
     Shapes:
         batch {target [B, T] from bos on, padded} -> logits [B, T - 1, V]; to generate,
         batch {prompt [B, P] from bos on, padded}. If the embedding has no padding token, a mask
-        [B, T] or [B, P] marks the valid tokens.
+        [B, T] or [B, P] marks the valid tokens. Of a row with several texts (``batch.pack``),
+        segments [B, T] are the numbers of the text of each token; no text attends to another.
     """
 
     name: ClassVar[str] = "language-model"
@@ -69,8 +70,13 @@ class LanguageModel(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
-        logits = self.decoder(inputs, empty_memory(self.embedding, inputs))
+        memory, segments = empty_memory(self.embedding, inputs), batch.get("segments")
         mask, valid = self.embedding.mask(targets), batch.get("mask")
+        if segments is None:
+            logits = self.decoder(inputs, memory)
+        else:
+            logits = self.decoder(inputs, memory, segments=segments[:, :-1])
+            mask = mask & (segments[:, 1:] == segments[:, :-1])
         if self.is_bos_given:
             mask = mask & (targets != self.bos)
         return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
@@ -80,10 +86,13 @@ class LanguageModel(Model):
         tokens = self.embedding.input_schema()._replace(pad=self.pad, prefix=bos)
         target, prompt = tokens.with_dims("B", "T"), tokens.with_dims("B", "P")
         mask = TensorSchema(("B", "P" if inference else "T"), "bool", optional=True)
+        packed = self.decoder.supports_segments and not inference
+        segments = TensorSchema(("B", "T"), "integer", optional=True)
         return {
             "target": target._replace(optional=inference, suffix=(self.first_eos,)),
             "prompt": prompt._replace(optional=not inference),
             "mask": mask,
+            **({"segments": segments} if packed else {}),
         }
 
     def output_schema(self) -> OutputSchema:

@@ -12,6 +12,7 @@ from zoo.plugin import (
     Blueprint,
     Embedding,
     Encoder,
+    InvalidParameter,
     OutputSchema,
     TensorSchema,
     forbid_stochastic,
@@ -38,11 +39,14 @@ class Tagger(Model):
         dropout: dropout probability of the encoder states.
         words: whether the labels are those of words, which have one or more tokens: h is the state
             of the first token of each word, at ``starts`` (preprocessor `words`).
+        align: of words, the tokens that have the label of a word in training: its first one, or all
+            of them, up to ``ends``. In evaluation it is the first one.
 
     Shapes:
         batch {source, target [B, S], or [B, S, labels] of 0 and 1 with multi_label; optional mask
         [B, S], True where the loss is computed} -> logits [B, S, labels]. With words, S is W, the
-        number of words, except in source; starts [B, W] are the first tokens, padded with -1.
+        number of words, except in source; starts [B, W] are the first tokens, padded with -1. With
+        ``align: all``, ends [B, W] are the last tokens, and logits in training [B, S, labels].
     """
 
     name: ClassVar[str] = "tagger"
@@ -60,9 +64,12 @@ class Tagger(Model):
         multi_label: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         words: bool = False,
+        align: Literal["first", "all"] = "first",
     ) -> None:
         super().__init__()
-        self.words = words
+        if align == "all" and not words:
+            raise InvalidParameter("align", "'align: all' is for labels of words; set words: true")
+        self.words, self.align = words, align
         self.labels = labels
         self.multi_label = multi_label
         self.source = source.build()
@@ -82,12 +89,29 @@ class Tagger(Model):
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
         states, mask, loss_mask = memory.states, memory.mask, batch.get("mask")
+        if self.training and self.align == "all":
+            return self._label_all_tokens(states, batch)
         if self.words:
             starts = batch["starts"]  # [B, W]
             index = starts.clamp(min=0)[..., None].expand(-1, -1, states.shape[-1])
             states, mask = states.gather(1, index), starts >= 0  # [B, W, D]
         mask = mask if loss_mask is None else mask & loss_mask
         return Outputs(self.out(self.dropout(states)), batch["target"], mask)
+
+    def _label_all_tokens(self, states: Tensor, batch: Batch) -> Outputs:
+        """Return an output for each token of states [B, S, D], with the label of its word."""
+        starts, ends, targets = batch["starts"], batch["ends"], batch["target"]
+        tokens = torch.arange(states.shape[1], device=states.device)[:, None]
+        inside = (starts[:, None] <= tokens) & (tokens <= ends[:, None])  # [B, S, W]
+        mask, word = (inside & (starts[:, None] >= 0)).max(dim=-1)  # [B, S]
+        if self.multi_label:
+            index = word[..., None].expand(-1, -1, targets.shape[-1])
+            targets = targets.gather(1, index)
+        else:
+            targets = targets.gather(1, word)
+        if (loss_mask := batch.get("mask")) is not None:
+            mask = mask & loss_mask.gather(1, word)
+        return Outputs(self.out(self.dropout(states)), targets, mask)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         dims = ("B", "W" if self.words else "S")
@@ -99,9 +123,12 @@ class Tagger(Model):
             "target": target._replace(optional=inference),
             "mask": TensorSchema(dims, "bool", optional=True),
         }
-        if self.words:
-            schema["starts"] = TensorSchema(dims, "integer", below="S", minimum=None, pad=-1)
+        for key in self._position_keys():
+            schema[key] = TensorSchema(dims, "integer", below="S", minimum=None, pad=-1)
         return schema
+
+    def _position_keys(self) -> list[str]:
+        return [*(["starts"] if self.words else []), *(["ends"] if self.align == "all" else [])]
 
     def output_schema(self) -> OutputSchema:
         targets: Literal["class", "multi-label"] = "multi-label" if self.multi_label else "class"
@@ -118,7 +145,5 @@ class Tagger(Model):
         targets = torch.randint(0, high, shape, generator=generator, device=device)
         dtype = self.out.weight.dtype if self.multi_label else None
         example = {"source": source, "target": targets.to(source.device, dtype)}
-        if self.words:
-            every = torch.arange(positions[1], device=source.device)
-            example["starts"] = every.expand(positions)
-        return example
+        every = torch.arange(positions[1], device=source.device).expand(positions)
+        return example | dict.fromkeys(self._position_keys(), every)

@@ -50,7 +50,8 @@ class Learned(Position):
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         T = states.shape[1]
-        if isinstance(offset, int) and offset + T > self.length:
-            raise ZooError(f"the sequence has {offset + T} positions, but length is {self.length}")
+        end = T + (offset if isinstance(offset, int) else 0)
+        if end > self.length:
+            raise ZooError(f"the sequence has {end} positions, but length is {self.length}")
         vectors: Tensor = self.table(indices(T, offset, states.device))
         return states + vectors

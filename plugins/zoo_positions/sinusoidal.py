@@ -56,15 +56,15 @@ class Sinusoidal(Position):
         self.table = PositionTable(self._waves)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        (waves,) = self.table.rows(states.shape[1], offset + self.start, states)  # [T, d]
+        (waves,) = self.table.rows(states.shape[1], offset + self.start, states)  # [..., T, d]
         return states + waves
 
     def _waves(self, t: Tensor) -> tuple[Tensor]:
         count = self.dim // 2
         divisor = count if self.exponents == "paper" else max(count - 1, 1)
         exponents = torch.arange(count, device=t.device).double() / divisor
-        angles = t[:, None] * self.theta**-exponents  # [T, d / 2]
+        angles = t[..., None] * self.theta**-exponents  # [..., T, d / 2]
         waves = [angles.sin(), angles.cos()]
         if self.layout == "interleaved":
-            return (torch.stack(waves, dim=-1).flatten(1),)
+            return (torch.stack(waves, dim=-1).flatten(-2),)
         return (torch.cat(waves, dim=-1),)

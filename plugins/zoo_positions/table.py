@@ -20,7 +20,7 @@ class PositionTable:
     offset, whose value is not known, are computed, as in compiled graphs.
 
     Args:
-        compute: maps positions [n], float64, to tensors [n, ...].
+        compute: maps positions [..., n], float64, to tensors [..., n, d].
     """
 
     def __init__(self, compute: Callable[[Tensor], Rows]) -> None:
@@ -32,7 +32,8 @@ class PositionTable:
         return {"compute": self.compute, "_tables": {}, "_last": None}
 
     def rows(self, count: int, offset: int | Tensor, like: Tensor) -> Rows:
-        """Return the rows of positions offset to offset + count - 1, in the dtype of ``like``."""
+        """Return the rows of positions offset to offset + count - 1, in the dtype of ``like``,
+        or those of an offset [B, count] [B, count, d]."""
         # Subclasses of tensors, such as fake tensors, cannot be kept for other calls.
         if torch.compiler.is_compiling() or type(like) is not Tensor or like.is_meta:
             return self._compute(count, offset, like)

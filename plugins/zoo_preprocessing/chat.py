@@ -113,7 +113,7 @@ class Chat(Preprocessor):
         return Tokenizer(self.stored(), self.path or "tokenizer")
 
     def encode(self, value: Any) -> Array:
-        """Return the token IDs, and after -1 the mask of the tokens of the batch."""
+        """Return the token IDs, and after them the mask of the tokens of the batch."""
         self._check(value)
         ids, answers = self._tokenizer.encode_chat(self.template, value, self.schema)
         if self.max_length is not None and len(ids) > self.max_length:
@@ -124,7 +124,10 @@ class Chat(Preprocessor):
             answers = [True] * len(answers)
         elif not any(answers):
             raise DataError("the conversation has no message of the assistant")
-        return np.array([*ids, -1, *answers], dtype=np.int64)
+        return np.array([*ids, *answers], dtype=np.int64)
+
+    def lengths(self, sizes: Array) -> Array:
+        return (sizes - len(self.schema.prefix) - len(self.schema.suffix)) // 2
 
     def encode_prompts(self, values: Sequence[Any]) -> list[Array]:
         """Return the token IDs of conversations, or of texts of a user, up to the next answer."""
@@ -148,8 +151,8 @@ class Chat(Preprocessor):
             )
 
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
-        (end,) = np.flatnonzero(array == -1)
-        return {key: array[:end], MASK: array[end + 1 :].astype(bool)}
+        end = int(self.lengths(np.array(array.size)))
+        return {key: array[:end], MASK: array[end:].astype(bool)}
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.encoder.tokenizer.decode(ids)

@@ -1,4 +1,4 @@
-"""Preprocessor 'words': the words of a text as token IDs, and where each word starts."""
+"""Preprocessor 'words': the words of a text as token IDs, and where each word starts and ends."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,17 @@ from zoo.plugin import Array, FromParent, Preprocessor, TensorSchema, truncate a
 from zoo_preprocessing.text import token_schema
 from zoo_preprocessing.tokenized import EXAMPLE_TOKENIZER, EXAMPLE_WORDS, TextEncoder
 
-STARTS = "starts"
+STARTS, ENDS = "starts", "ends"
 WORD = re.compile(r"\w+|[^\w\s]")
 """How a text that is not divided into words is divided: words and single other characters."""
 
 
 class Words(Preprocessor):
-    r"""Token IDs of words, with the position of the first token of each word.
+    r"""Token IDs of words, with the positions of the first and the last token of each word.
 
-    .. math:: x = (w_{11}, \dots, w_{1k_1}, w_{21}, \dots), \quad s_i = 1 + \sum_{j<i} k_j
+    .. math::
+        x = (w_{11}, \dots, w_{1k_1}, w_{21}, \dots), \quad s_i = 1 + \sum_{j<i} k_j, \quad
+        e_i = s_i + k_i - 1
 
     A model with ``words: true``, such as `tagger`, has one output for each word, at its first
     token, whatever the number of tokens of the word is. Tokens that the tokenizer adds, such as
@@ -35,7 +37,7 @@ class Words(Preprocessor):
         stored: the tokenizer's JSON in a saved model.
 
     Shapes:
-        W words -> source [S], starts [W].
+        W words -> source [S], starts [W], ends [W].
     """
 
     name: ClassVar[str] = "words"
@@ -68,19 +70,19 @@ class Words(Preprocessor):
                 f"at '{key}'"
             )
         source = token_schema(self.schema, self.name, ("[B, S]",), (2,))
-        starts = TensorSchema(("B", "W"), "integer", below="S", minimum=None, pad=-1)
-        return {key: source._replace(dims=("B", "S")), STARTS: starts}
+        positions = TensorSchema(("B", "W"), "integer", below="S", minimum=None, pad=-1)
+        return {key: source._replace(dims=("B", "S")), STARTS: positions, ENDS: positions}
 
     def stored(self) -> str:
         return self.encoder.stored()
 
     def encode(self, value: Any) -> Array:
-        """Return the token IDs and, after -1, the positions of the first tokens."""
+        """Return the token IDs and, after -1, the positions of the first and of the last tokens."""
         words = self.position_names(value)
-        ids, starts = self.encoder.tokenizer.encode_words(
+        ids, spans = self.encoder.tokenizer.encode_words(
             [word.lower() for word in words] if self.lowercase else words
         )
-        missing = next((word for word, n in zip(words, starts, strict=True) if n is None), None)
+        missing = next((word for word, n in zip(words, spans, strict=True) if n is None), None)
         if missing is not None:
             raise DataError(f"the word {shorten(repr(missing), 80)} has no tokens")
         if self.max_length is not None and len(ids) > self.max_length:
@@ -88,11 +90,13 @@ class Words(Preprocessor):
                 f"the {len(words)} words have {len(ids)} tokens, more than max_length "
                 f"{self.max_length}; divide the text into sentences"
             )
-        return np.array([*ids, -1, *starts], dtype=np.int64)
+        starts, ends = zip(*(span for span in spans if span is not None), strict=True)
+        return np.array([*ids, -1, *starts, *ends], dtype=np.int64)
 
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         (end,) = np.flatnonzero(array == -1)
-        return {key: array[:end], STARTS: array[end + 1 :]}
+        starts, ends = array[end + 1 :].reshape(2, -1)
+        return {key: array[:end], STARTS: starts, ENDS: ends}
 
     def position_names(self, value: Any) -> list[str]:
         words = WORD.findall(value) if isinstance(value, str) else value

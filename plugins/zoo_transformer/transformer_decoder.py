@@ -5,6 +5,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -60,11 +61,12 @@ class TransformerDecoder(Decoder):
             2021, CaiT); none if not set. It requires norms of place 'pre' or 'post'.
 
     Shapes:
-        tokens [B, n] -> logits [B, n, V].
+        tokens [B, n], segments [B, n] -> logits [B, n, V].
     """
 
     name: ClassVar[str] = "transformer"
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
+    supports_segments: ClassVar[bool] = True
 
     # Without projections, the source must have the width of the embedding.
     test_params: ClassVar[Mapping[str, Any]] = {
@@ -112,9 +114,11 @@ class TransformerDecoder(Decoder):
         self.dropout = nn.Dropout(options.dropout)
         self.output = output.build(embedding=embedding) if output else Output(embedding=embedding)
 
-    def forward(self, targets: Tensor, memory: Memory) -> Tensor:
-        x = self.embed(targets)
-        mask = Mask(causal=True, bias=position_bias(self.position, x, x))
+    def forward(self, targets: Tensor, memory: Memory, segments: Tensor | None = None) -> Tensor:
+        x = self.embed(targets, 0 if segments is None else _restart(segments))
+        same = None if segments is None else segments[:, :, None] == segments[:, None, :]
+        # Rotations and biases depend on distances, which are the same in a text of a row.
+        mask = Mask(causal=True, pairs=same, bias=position_bias(self.position, x, x))
         return self.logits(self.run_blocks(x, mask, memory))
 
     def start(self, memory: Memory, *, steps: int) -> State:
@@ -196,6 +200,13 @@ class TransformerDecoder(Decoder):
                 f"{steps} tokens exceed the maximum of {max_positions} positions; generate fewer "
                 "tokens or shorten the prompt"
             )
+
+
+def _restart(segments: Tensor) -> Tensor:
+    """Return the offset [B, T] with which the positions of each segment start at 0."""
+    begins = F.pad(segments[:, 1:] != segments[:, :-1], (1, 0), value=True)
+    index = torch.arange(segments.shape[1], device=segments.device)
+    return -torch.where(begins, index, 0).cummax(dim=1).values
 
 
 def _update_cache(

@@ -54,6 +54,31 @@ CONFIGS = {
     "dora": ("bert", _lora("query", "dense", use_dora=True)),
     "table": ("bert", _lora("word_embeddings")),
     "whole-modules": ("bert", _lora("query", modules_to_save=["transform.dense"])),
+    "patterns": (
+        "bert",
+        _lora(
+            "query",
+            "value",
+            "word_embeddings",
+            "intermediate.dense",
+            rank_pattern={"layer.0.attention.self.query": 3, "value": 1, "word_embeddings": 4},
+            alpha_pattern={r"layer\.1\..*\.(query|value)": 7, "intermediate.dense": 1.5},
+        ),
+    ),
+    "patterns-dora": (
+        "llama",
+        _lora(
+            *("q_proj", "up_proj"),
+            rank_pattern={"up_proj": 3},
+            alpha_pattern={r"^model\.layers\.[0-9]+\.mlp\.up_proj": 9},
+            use_rslora=True,
+            use_dora=True,
+        ),
+    ),
+    "joined-patterns": (
+        "gpt2",
+        _lora("c_attn", "c_proj", fan_in_fan_out=True, rank_pattern={"h.1.attn.c_attn": 3}),
+    ),
     "ia3": (
         "bert",
         peft.IA3Config(
@@ -158,7 +183,11 @@ def test_fifty_steps_have_the_losses_of_peft(kind, bases, tmp_path):
     ("change", "message"),
     [
         ({"lora_bias": True}, "lora_bias is True, which is not supported"),
-        ({"rank_pattern": {"query": 4}}, "rank_pattern"),
+        ({"rank_pattern": {"query": 4}}, "query has the rank 2, but the config 4"),
+        ({"rank_pattern": [4]}, r"rank_pattern is \[4\]; expected an object"),
+        ({"alpha_pattern": {"key": 4}}, "alpha_pattern has 'key', which matches no module"),
+        ({"alpha_pattern": {"(a+)+": 4}}, r"the pattern '\(a\+\)\+', which is not supported"),
+        ({"alpha_pattern": {"query": "x"}}, "query is 'x'; expected a number"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'"),
         ({"new_option": 3}, "key 'new_option' is not supported"),
         ({"peft_type": "VERA"}, "peft_type 'VERA' is not supported"),
@@ -180,6 +209,15 @@ def test_adapters_of_a_joined_weight_are_exported_only_if_they_share_a_factor(ba
             parameter += 0.1
     zoo.save_adapter(model, tmp_path / "a.safetensors")
     with pytest.raises(zoo.ZooError, match="are one tensor in the other library"):
+        export_adapter(tmp_path / "a.safetensors", tmp_path / "out")
+
+
+def test_parts_of_a_joined_weight_with_different_alphas_are_not_exported(bases, tmp_path):
+    model = zoo.load(bases / "gpt2.safetensors")
+    parts = {"targets": ["*.{query,value}"], "alphas": {"*.query": 2.0}}
+    zoo.adapt(model, {"type": "lora", "rank": 2, **parts})
+    zoo.save_adapter(model, tmp_path / "a.safetensors")
+    with pytest.raises(zoo.ZooError, match="is adapted with different ranks or alphas"):
         export_adapter(tmp_path / "a.safetensors", tmp_path / "out")
 
 

@@ -118,6 +118,17 @@ class Messages(Callback):
         self.texts.append(text)
 
 
+class Stop(Callback):
+    """Ends the run after a step, as if it was killed."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step(self, step: int) -> None:
+        if step == self.step:
+            raise KeyboardInterrupt
+
+
 def set_dropout(spec: dict[str, Any], probability: float) -> dict[str, Any]:
     """Return a spec with dropout in encoder and decoder."""
     parts = {key: {**part, "dropout": probability} for key, part in spec["model"].items()}

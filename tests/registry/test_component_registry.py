@@ -16,8 +16,8 @@ from zoo.artifact import load
 from zoo.errors import ArtifactError, RegistryError, SpecError, ZooError
 from zoo.interfaces import KINDS
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.composition import check
 from zoo.spec.extending import find_spec
+from zoo.training.composing import check
 from zoo_luong.dot import Dot
 
 SPEC = """\

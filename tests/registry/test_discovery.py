@@ -14,8 +14,8 @@ from plugin_kit import BROKEN, COMMAND, INVALID_ITEMS, Site, command, scorer
 from zoo.errors import ZooError
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.registry.plugin_data import Plugin
-from zoo.spec.composition import check
 from zoo.spec.spec import load_spec
+from zoo.training.composing import check
 
 SHIPPED = "bahdanau-2015", "bahdanau-reversal", "luong-2015", "sutskever-2014"
 

@@ -19,7 +19,7 @@ from plugin_kit import COMMAND, Site
 
 from zoo.errors import SpecError
 from zoo.registry.plugin_call import PluginCall, PluginExit
-from zoo.spec.composition import check
+from zoo.training.composing import check
 
 ENDINGS = {"exit": SystemExit(3), "interrupt": KeyboardInterrupt("stop")}
 

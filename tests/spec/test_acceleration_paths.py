@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from zoo.spec.acceleration_paths import AccelerationPath
-from zoo.spec.composition import check
+from zoo.training.composing import check
 
 pytest.importorskip("zoo_fast", reason="the fast lane is not installed")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

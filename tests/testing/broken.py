@@ -65,8 +65,8 @@ class TrainedPadding(TinyEmbedding):
 class LinearPosition(Position):
     name: ClassVar[str] = "linear"
 
-    def add(self, states: Tensor, *, offset: int = 0) -> Tensor:
-        return states + torch.arange(offset, offset + states.shape[1])[None, :, None]
+    def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
+        return states + (torch.arange(states.shape[1]) + offset)[..., None]
 
     def bias(self, T: int, S: int, *, offset: int = 0, device: torch.device) -> Tensor:
         t = torch.arange(T, device=device)[:, None] + offset
@@ -86,6 +86,11 @@ class BiasIgnoresOffset(LinearPosition):
 class RotateIgnoresOffset(LinearPosition):
     def rotate(self, states: Tensor, *, offset: int = 0) -> Tensor:
         return states * (1 + torch.arange(states.shape[2]))[:, None]
+
+
+class PositionsNotRestarted(LinearPosition):
+    def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
+        return super().add(states, offset=offset if isinstance(offset, int) else 0)
 
 
 class Doubling:
@@ -157,6 +162,22 @@ class StateNotReordered(TinyDecoder):
         return logits, state
 
 
+class SegmentedDecoder(TinyDecoder):
+    supports_segments: ClassVar[bool] = True
+
+    def forward(self, targets: Tensor, memory: Memory, segments: Tensor | None = None) -> Tensor:
+        if segments is None:
+            return super().forward(targets, memory)
+        forward = super().forward  # padding, 0, has no effect
+        masks = [segments == number for number in segments.unique()]
+        return sum(forward(targets * mask, memory) * mask[..., None] for mask in masks)
+
+
+class SegmentsIgnored(SegmentedDecoder):
+    def forward(self, targets: Tensor, memory: Memory, segments: Tensor | None = None) -> Tensor:
+        return super().forward(targets, memory)
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("documented", Undocumented, Additive),
@@ -171,6 +192,7 @@ BROKEN = [
     ("offset", AddIgnoresOffset, LinearPosition),
     ("offset", BiasIgnoresOffset, LinearPosition),
     ("offset", RotateIgnoresOffset, LinearPosition),
+    ("restarted-positions", PositionsNotRestarted, LinearPosition),
     ("parent-values", ExtraParentValue, DoublingPart),
     ("memory-shape", WrongEncoderDim, TinyEncoder),
     ("padding-invariance", MeanOverPadding, TinyEncoder),
@@ -180,4 +202,5 @@ BROKEN = [
     ("masked-memory", DecoderIgnoresMask, TinyDecoder),
     ("masked-memory", DecoderUsesMaskedTokens, TinyDecoder),
     ("state-reordering", StateNotReordered, TinyDecoder),
+    ("segments", SegmentsIgnored, SegmentedDecoder),
 ]

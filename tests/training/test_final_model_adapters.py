@@ -63,9 +63,12 @@ def base(files, tmp_path_factory):
     return zoo.save(zoo.compose(model), tmp_path_factory.mktemp("base") / "base.safetensors")
 
 
+def _start(base):
+    return {"weights": str(base), "parts": {"source": "source", "encoder": "encoder"}}
+
+
 def _started(files, base, steps):
-    start = {"weights": str(base), "parts": {"source": "source", "encoder": "encoder"}}
-    return _spec(files, steps=steps, start=start)
+    return _spec(files, steps=steps, start=_start(base))
 
 
 def test_a_run_that_starts_from_a_base_trains_adapters_and_what_is_fresh(files, base, tmp_path):
@@ -101,8 +104,8 @@ def test_a_training_does_not_start_from_an_adapter_without_its_base(files, base,
 
 
 @pytest.mark.slow
-def test_two_processes_follow_the_losses_of_one(files, tmp_path):
-    settings = {"steps": 6, "log": {"every": 1}, "batch": {"items": 7}}
+def test_two_processes_follow_the_losses_of_one(files, base, tmp_path):
+    settings = {"steps": 6, "log": {"every": 1}, "batch": {"items": 7}, "start": _start(base)}
     adapters = {name: {**part, "dropout": 0.0} for name, part in ADAPTERS.items() if name != "head"}
     text = json.dumps({"train": settings, "adapters": adapters})
     (tmp_path / "settings.json").write_text(text)
@@ -114,3 +117,6 @@ def test_two_processes_follow_the_losses_of_one(files, tmp_path):
         assert (tmp_path / name / "model.safetensors").exists(), output
         losses = [entry["loss"] for entry in read_log(tmp_path / name) if "loss" in entry]
         assert losses == pytest.approx(expected, rel=1e-6)
+        (checkpoint,) = (tmp_path / name / "checkpoints").iterdir()
+        names = weights(checkpoint / "model.safetensors")
+        assert {path.partition(".")[0] for path in names} == {"adapters", "decoder"}

@@ -2,11 +2,18 @@
 
 import pytest
 import torch
-from training_kit import Messages, assert_equal_weights, make_spec, read_log, set_dropout, weights
+from training_kit import (
+    Messages,
+    Stop,
+    assert_equal_weights,
+    make_spec,
+    read_log,
+    set_dropout,
+    weights,
+)
 
 import zoo
 from zoo.acceleration.binding import bound_accelerations
-from zoo.training.callback import Callback
 from zoo.training.setup import Setup
 
 TRAIN = {
@@ -20,17 +27,6 @@ TRAIN = {
     "optimiser": {"type": "adamw", "lr": 0.01},
     "schedule": {"type": "linear", "warmup": 2},
 }
-
-
-class Stop(Callback):
-    """Ends the run after a step, as if it was killed."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def on_step(self, step):
-        if step == self.step:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture

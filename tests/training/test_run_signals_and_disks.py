@@ -8,14 +8,15 @@ import sys
 import psutil
 import pytest
 from train_command_kit import run_zoo, start_zoo, write_spec
-from training_kit import make_spec, read_log
+from training_kit import assert_equal_weights, make_spec, read_log, set_dropout
 
+import zoo
 from zoo.training.interruption import Signals, raise_on_termination
 
 
-def _wait_for(path, process):
-    """Wait until a process has written to a file."""
-    while not (path.exists() and path.stat().st_size):
+def _wait_for(path, process, lines=1):
+    """Wait until a process has written lines to a file."""
+    while not (path.exists() and path.read_bytes().count(b"\n") >= lines):
         process.join(0.05)
         assert process.exitcode is None
 
@@ -51,7 +52,49 @@ def test_a_signal_ends_the_process_with_a_checkpoint(
     result, output, errors = run_zoo(tmp_path, *train, "run", "--resume", *steps)
     assert result == 0, errors
     assert f"resumed at step {step:,}\n" in output
-    assert [entry["step"] for entry in read_log(tmp_path / "run")] == list(range(1, step + 3))
+    assert [entry["step"] for entry in read_log(tmp_path / "run")] == list(range(1, step + 4))
+
+
+PARTS = {
+    "frozen": {
+        "train": {
+            "freeze": ["source", "encoder"],
+            "unfreeze": [{"at": 5, "match": ["encoder"]}],
+            "groups": [{"match": ["decoder.blocks.0.attention"], "lr_factor": 0.5}],
+        }
+    },
+    "adapters": {
+        "adapters": {"style": {"type": "lora", "rank": 2, "dropout": 0.1, "targets": ["*.query"]}}
+    },
+}
+
+
+@pytest.mark.parametrize("parts", [pytest.param("frozen", marks=pytest.mark.slow), "adapters"])
+def test_a_killed_process_with_frozen_parts_or_adapters_continues_bit_for_bit(
+    files, tmp_path, parts
+):
+    changes = PARTS[parts]
+    base = {key: value for key, value in make_spec(files).items() if key != "train"}
+    start = {"weights": str(zoo.save(zoo.compose(base, seed=1), tmp_path / "base.safetensors"))}
+    settings = {"log": {"every": 1}, "checkpoints": {"every": 2}, "start": start}
+    train = make_spec(files, validation=None, steps=10**6, **settings, **changes.get("train", {}))
+    spec = write_spec(tmp_path, set_dropout({**changes, **train}, 0.1))
+    train = ("train", spec, "--device", "cpu", "-o")
+    process = start_zoo(tmp_path, *train, "killed")
+    _wait_for(tmp_path / "killed" / "log.jsonl", process, lines=4)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    step = max(int(path.name[5:]) for path in (tmp_path / "killed" / "checkpoints").glob("step-*"))
+    steps = ("--set", f"train.steps={step + 4}")
+    for name in ("whole", "killed"):
+        code, output, errors = run_zoo(tmp_path, *train, name, "--resume", *steps)
+        assert code == 0, errors
+        assert (f"resumed at step {step:,}\n" in output) == (name == "killed")
+    last = f"checkpoints/step-{step + 4:08d}/optimiser.safetensors"
+    for file in ("model.safetensors", last):
+        assert_equal_weights(*(tmp_path / name / file for name in ("whole", "killed")))
+    assert read_log(tmp_path / "whole") == read_log(tmp_path / "killed")
 
 
 def test_a_killed_worker_ends_the_process_with_a_checkpoint(files, tmp_path):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from zoo.artifact.header import Header
 from zoo.artifact.layout import hash_json
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.errors import ArtifactError, ZooError
+from zoo.interfaces.tensors import TensorMeta, TensorReader
 
 FindBase = Callable[[str, str | None], Path]
 """Returns the path of a base, given its name and revision; raises ZooError if it is missing."""
@@ -58,6 +59,16 @@ def pin_base(
     return BasePin(name, revision, _hash(base.header, name, shared), shared)
 
 
+def restrict_pin(pin: BasePin, base: Artifact, names: Collection[str]) -> BasePin | None:
+    """Return the pin of those of its tensors that have these names in the model; None if there are
+    none."""
+    tensors = {own: other for own, other in pin.tensors.items() if own in names}
+    if len(tensors) == len(pin.tensors):
+        return pin
+    sha256 = _hash(base.header, pin.name, tensors)
+    return replace(pin, sha256=sha256, tensors=tensors) if tensors else None
+
+
 def open_base(artifact: Artifact, find: FindBase | None = None) -> Artifact:
     """Open the base of an artifact.
 
@@ -96,14 +107,29 @@ def complete_tensors(artifact: Artifact, base: Artifact | None) -> Mapping[str, 
     """
     if base is None:
         return artifact
+    reader = complete_reader(artifact, base)
+    return {name: reader.read(name) for name in reader.metas}
+
+
+def complete_reader(artifact: Artifact, base: Artifact) -> TensorReader:
+    """Return a reader of the tensors that `complete_tensors` returns."""
     assert artifact.header.base is not None
     names = artifact.header.base["tensors"]
     dtype = next((t.dtype for t in artifact.values() if t.is_floating_point()), None)
-    taken = {own: base[name] for own, name in names.items()}
-    return {
-        **{own: t.to(dtype) if t.is_floating_point() else t for own, t in taken.items()},
-        **artifact,
-    }
+
+    def read(name: str) -> Tensor:
+        if name in artifact:
+            return artifact[name]
+        tensor = base[names[name]]
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    def meta(name: str) -> TensorMeta:
+        found = TensorMeta.of(base[names[name]])
+        is_float = dtype is not None and found.dtype.is_floating_point
+        return TensorMeta(found.shape, dtype) if is_float and dtype else found
+
+    metas = {name: meta(name) for name in names}
+    return TensorReader(metas | {name: TensorMeta.of(t) for name, t in artifact.items()}, read)
 
 
 def _find_shared(tensors: Mapping[str, Tensor], base: Artifact) -> dict[str, str]:

@@ -98,6 +98,7 @@ def write(
     tokenizer: Mapping[str, str] | None = None,
     shard_bytes: int | str | None = None,
     probe: bool = True,
+    base: BasePin | None = None,
     registry: ComponentRegistry | None = None,
 ) -> Path:
     """Write an artifact from a spec and named tensors, without copying the tensors.
@@ -105,6 +106,7 @@ def write(
     Args:
         providers: the providers of the components; default: the installed ones.
         tensors: the tensors of the spec's model, no more and no less.
+        base: a saved model whose tensors are not written again.
     """
     try:
         resolved = load_spec(spec, registry=registry)
@@ -116,7 +118,8 @@ def write(
     if providers is not None:
         model.providers = tuple(providers)
     model.tokenizer = tokenizer
-    return save(model, path, provenance=provenance, shard_bytes=shard_bytes, probe=probe)
+    options: dict[str, Any] = {"shard_bytes": shard_bytes, "probe": probe, "base": base}
+    return save(model, path, provenance=provenance, **options)
 
 
 def is_main_process() -> bool:

@@ -43,34 +43,21 @@ def command(
     """
     texts = [*(overrides or ()), *([] if start is None else [f"train.start={json.dumps(start)}"])]
     with spec_errors(as_json=as_json), _gc_disabled():
-        report, plan = check_started(spec, texts)
+        report, plan = check_spec(spec, texts)
     if as_json:
         print_json(report.as_json() | {"start": plan.record() if plan else None})
     else:
         _print(report, plan)
 
 
-def check_spec(spec: str, overrides: Iterable[str]) -> Report:
-    """Validate a spec, with the base of its training, without importing the compiler of torch."""
-    return check_started(spec, overrides)[0]
-
-
-def check_started(spec: str, overrides: Iterable[str]) -> tuple[Report, StartPlan | None]:
-    """Validate a spec; return its report, and what its training takes from a base."""
-    from zoo.registry.component_registry import default_registry
-    from zoo.spec.composition import check
-    from zoo.spec.extending import merge_source
+def check_spec(spec: str, overrides: Iterable[str]) -> tuple[Report, StartPlan | None]:
+    """Validate a spec without importing the compiler of torch; return its report, and what its
+    training takes from a base."""
     from zoo.spec.meta import skip_dynamo_import
+    from zoo.training.composing import check_started
 
     with skip_dynamo_import():
-        document = merge_source(spec, overrides, default_registry())
-        train = document.data.get("train") if isinstance(document.data, dict) else None
-        if not isinstance(train, dict) or train.get("start") is None:
-            return check(document), None
-        from zoo.training.inherited import read_started
-
-        started = read_started(document)
-        return check(started.document), started.plan
+        return check_started(spec, overrides=overrides)[1:]
 
 
 @contextmanager

@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Build a model from a spec, initialise its weights and save it."""
     from zoo.artifact import save
-    from zoo.spec.composition import compose
     from zoo.spec.meta import skip_dynamo_import
+    from zoo.training.composing import compose
 
     with skip_dynamo_import():
         model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())

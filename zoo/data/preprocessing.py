@@ -60,7 +60,8 @@ def fit_preprocessors(
     that `build_preprocessors` returns equal preprocessors for the saved model. Texts that the model
     has already are not read from files.
 
-    Preprocessors that the spec does not name are added if only one fits the field of the data.
+    Preprocessors that the spec does not name are those of the model, such as those of the base of
+    its training; others are added if only one fits the field of the data.
 
     Returns:
         The preprocessors by key of the batch.
@@ -70,7 +71,7 @@ def fit_preprocessors(
     """
     registry = registry or default_registry()
     preprocessing = {**spec.sections.preprocessing, **infer_preprocessors(spec, model, registry)}
-    if not preprocessing:
+    if not preprocessing and not (model.spec or {}).get("preprocessing"):
         return {}
     if model.spec is None:
         raise ZooError(
@@ -102,7 +103,7 @@ def infer_preprocessors(
         return {}
     training: Training = spec.sections.train.build()
     fields = training.data.build().fields()
-    known = spec.sections.preprocessing
+    known = {*spec.sections.preprocessing, *((model.spec or {}).get("preprocessing") or {})}
     return infer_preprocessing(fields, known, model.batch_schema() or {}, registry)
 
 

@@ -27,7 +27,7 @@ from zoo.interfaces import (
     TensorSchema,
 )
 
-TABLE_CONTENTS = ("text", "texts", "label", "labels")
+TABLE_CONTENTS = ("text", "texts", "label", "labels", "messages")
 """Contents that are small enough to encode before training."""
 MAX_KNOWN = 2**16
 """Number of texts and labels whose arrays are kept."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from zoo.data.encoding import Skipped
 from zoo.data.order import Indices
+from zoo.data.packing import pack
 from zoo.data.reader import ExampleReader
 from zoo.data.source import BatchSource, BlockSource, ExampleSource, TableSource
 from zoo.data.token_table import EncodedExamples
@@ -31,16 +32,17 @@ def table_source(
         return BlockSource(reader, encoded, key, batching.block)
     source = TableSource(reader, encoded, np.arange(len(encoded.rows)))
     if source.lengths is None:
-        _forbid(batching, "tokens", "drop_long")
+        _forbid(batching, "tokens", "drop_long", "pack")
         return source
     keep = _select(reader, batching, skipped, source.lengths, encoded.rows)
-    return source if keep is None else TableSource(reader, encoded, keep)
+    source = source if keep is None else TableSource(reader, encoded, keep)
+    return source if batching.pack is None or reader.evaluation else pack(source, batching.pack)
 
 
 def example_source(reader: ExampleReader, batching: Batching, skipped: Skipped) -> BatchSource:
     """Return the source of examples that are read when a batch is made."""
     sizes = reader.examples.sizes()
-    _forbid(batching, "block")
+    _forbid(batching, "block", "pack")
     if sizes is None:
         _forbid(batching, "tokens", "drop_long")
     rows = np.arange(len(reader.examples))
@@ -73,7 +75,8 @@ def _select(
     """Return the rows without those that ``drop_long`` leaves out, or None for all rows.
 
     Raises:
-        DataError: if a row is longer than a batch. Evaluation uses all rows.
+        DataError: if a row is longer than a batch, or than a row of several examples. Evaluation
+            uses all rows.
     """
     if reader.evaluation or not len(lengths):
         return None
@@ -82,11 +85,13 @@ def _select(
         keep = np.flatnonzero(lengths <= batching.drop_long)
         skipped.counts[f"more than {batching.drop_long} tokens"] = len(lengths) - len(keep)
         lengths, rows = lengths[keep], rows[keep]
-    if batching.tokens is not None and int(lengths.max(initial=0)) > batching.tokens:
-        row = int(lengths.argmax())
-        raise DataError(
-            f"the example has {int(lengths[row]):,} tokens, but a batch has at most "
-            f"{batching.tokens:,}; increase batch.tokens or set batch.drop_long",
-            reader.examples.origin(int(rows[row])),
-        )
+    for option, what in (("tokens", "batch"), ("pack", "row")):
+        limit = getattr(batching, option)
+        if limit is not None and int(lengths.max(initial=0)) > limit:
+            row = int(lengths.argmax())
+            raise DataError(
+                f"the example has {int(lengths[row]):,} tokens, but a {what} has at most "
+                f"{limit:,}; increase batch.{option} or set batch.drop_long",
+                reader.examples.origin(int(rows[row])),
+            )
     return keep

@@ -92,10 +92,12 @@ class TableSource(BatchSource):
             return collate_examples(self.reader, indices, encoded, epoch)
         return Collated(self._pad(table_rows), indices, [])
 
+    def index(self, row: int) -> int:
+        """Return the index in the dataset of the example of a row."""
+        return int(self.encoded.rows[self.rows[row]])
+
     def example(self, row: int, epoch: int) -> ExampleArrays:
-        table_row = self.rows[row]
-        index = int(self.encoded.rows[table_row])
-        return self.reader.finish(index, self._encoded(table_row), epoch)
+        return self.reader.finish(self.index(row), self._encoded(self.rows[row]), epoch)
 
     def _encoded(self, row: int) -> dict[str, Array]:
         encoded = {}
@@ -125,6 +127,7 @@ def row_lengths(reader: ExampleReader, encoded: EncodedExamples, key: str) -> ND
     """Return the number of tokens of each row, with start and end tokens."""
     lengths = encoded.tables[key].lengths()
     if reader.transforms(key):
+        lengths = reader.preprocessors[key].lengths(lengths)
         lengths = lengths + count_special_tokens(reader.schema[key])
     return lengths
 

@@ -99,17 +99,18 @@ class Tokenizer:
             found = self.backend.encode_batch(list(pairs))
             return [(list(each.ids), list(each.type_ids)) for each in found]
 
-    def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int | None]]:
-        """Return the token IDs of the words of a text, and the position of the first token of each
-        word; None for a word without tokens."""
+    def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[tuple[int, int] | None]]:
+        """Return the token IDs of the words of a text, and the positions of the first and the last
+        token of each word; None for a word without tokens."""
         self._growth.check_texts(self.backend, words)
         with _report_errors("the tokenizer cannot encode the words"):
             encoding = self.backend.encode(list(words), is_pretokenized=True)
-        starts: list[int | None] = [None] * len(words)
+        spans: list[tuple[int, int] | None] = [None] * len(words)
         for position, word in enumerate(encoding.word_ids):
-            if word is not None and starts[word] is None:
-                starts[word] = position
-        return list(encoding.ids), starts
+            if word is not None:
+                known = spans[word]
+                spans[word] = (position if known is None else known[0], position)
+        return list(encoding.ids), spans
 
     def encode_spans(
         self, text: str, spans: Sequence[tuple[int, int]]

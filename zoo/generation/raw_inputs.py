@@ -65,9 +65,10 @@ def encode_inputs(
 def _derived(
     preprocessor: Preprocessor | None, key: str, array: Array, schema: BatchSchema
 ) -> Mapping[str, Array]:
-    """Return the arrays of a key and of other inputs that are made from it."""
+    """Return the arrays of a key and of others that are made from it; a model need not take all."""
     others = set() if preprocessor is None else set(preprocessor.outputs(key)) - {key}
-    if preprocessor is None or not others or any(schema[name].optional for name in others):
+    optional = any(name in schema and schema[name].optional for name in others)
+    if preprocessor is None or not others or optional:
         return {key: array}
     return preprocessor.transform(key, array, np.random.default_rng(0))
 

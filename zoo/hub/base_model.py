@@ -21,11 +21,13 @@ class BaseModel:
     Attributes:
         name: its name, as it was given.
         commit: its commit on the Hub; None if it is not from there.
+        reference: the name with which another machine finds it; None for a local file.
     """
 
     name: str
     artifact: Artifact = field(repr=False)
     commit: str | None = None
+    reference: str | None = None
 
     @property
     def sha256(self) -> str:
@@ -73,8 +75,8 @@ def find_base(name: str) -> BaseModel:
     Raises:
         ZooError: if there is no such model, or it is not a model of this library.
     """
-    path, _, commit = base_reference(_expand(name))
-    return BaseModel(name, open_artifact(path), commit)
+    path, reference, commit = base_reference(_expand(name))
+    return BaseModel(name, open_artifact(path), commit, reference)
 
 
 def model_spec(name: str) -> dict[str, Any]:

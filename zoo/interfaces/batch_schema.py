@@ -10,6 +10,9 @@ from torch import Tensor
 
 from zoo.errors import ZooError, suggest
 
+SEGMENTS = "segments"
+"""The key of the number of the example that each token belongs to, in rows of several examples."""
+
 Sizes = dict[str, tuple[int, str]]
 """The size of each named dimension, and the key that it comes from."""
 

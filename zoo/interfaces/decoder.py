@@ -19,12 +19,16 @@ class Decoder(Component, nn.Module, ABC):
 
     Laws:
         decoding one step at a time equals the forward pass (teacher forcing); causality: token
-        t+1 does not affect the logits at t; a reordered state continues its parent hypothesis.
+        t+1 does not affect the logits at t; a reordered state continues its parent hypothesis;
+        several texts in one row, if it supports segments, have the logits of each alone.
     """
 
     kind: ClassVar[str] = "decoder"
     needs_source_tokens: ClassVar[bool] = False
     """Whether it needs memory.tokens, for example to copy source tokens."""
+    supports_segments: ClassVar[bool] = False
+    """Whether `forward` takes ``segments`` [B, T], the number of the text of each token, for rows
+    with several texts one after the other. The logits are those of each text alone."""
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
         """Compute the logits [B, T, V] of the token that follows each of targets [B, T]."""

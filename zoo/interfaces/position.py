@@ -21,7 +21,7 @@ class Position(Component, nn.Module, ABC):
 
     Laws:
         offset: the result for n states from position o on equals positions o to o + n - 1 of the
-        result for the full sequence.
+        result for the full sequence; `add` also takes an offset of each state.
     """
 
     kind: ClassVar[str] = "position"
@@ -52,7 +52,8 @@ class Position(Component, nn.Module, ABC):
         return self.bias(states.shape[-2], keys.shape[-2], offset=offset, device=states.device)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        """Add positions offset to offset + T - 1 to states [B, T, D]."""
+        """Add positions offset to offset + T - 1 to states [B, T, D]; with an offset [B, T], state
+        t has position t + offset[:, t]."""
         return states
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:

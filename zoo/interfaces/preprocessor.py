@@ -101,6 +101,12 @@ class Preprocessor(Component, ABC):
         found = [self.transform(key, array, rng) for array, rng in pairs]
         return {name: [made[name] for made in found] for name in found[0]}
 
+    def lengths(self, sizes: Array) -> Array:
+        """Return the numbers of tokens of encoded arrays by their sizes, before random changes of
+        `transform`; by default the sizes. Others are those of arrays that contain more than
+        tokens."""
+        return sizes
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of generated token IDs, or the name of a class."""
         raise ZooError(f"preprocessor '{self.name}' cannot decode")

@@ -34,13 +34,6 @@ def components(kind: str | None = None) -> list[Entry]:
     return default_registry().components(kind)
 
 
-def check(
-    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
-) -> Report:
-    """Check a spec without allocating weights; raise SpecError with all problems found."""
-    return check_spec(source, overrides=overrides, registry=registry)[1]
-
-
 def compose(
     source: Source,
     *,
@@ -50,12 +43,7 @@ def compose(
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
 ) -> Model:
-    """Check a spec and build its model with weights initialised from a seed.
-
-    The parts initialise their parameters, then the initialiser in the section ``init``, if the spec
-    has one. The weights are sampled on the CPU, so a seed gives the same model on every device. The
-    model is in training mode.
-    """
+    """Check a spec and build its model with weights, as `zoo.compose` of a spec without a base."""
     target_device = resolve_device(device)
     target_dtype = resolve_dtype(dtype)
     valid_seed = resolve_seed(seed)

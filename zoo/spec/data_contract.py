@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Dataset, Field, Model, Preprocessor, TensorSchema
-from zoo.interfaces.batch_schema import BatchSchema
+from zoo.interfaces.batch_schema import SEGMENTS, BatchSchema
 from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Spec
+from zoo.spec.training import Batching
 
 
 def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> Iterator[Problem]:
@@ -24,6 +25,8 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
     if schema is None:
         return
     label = f"model '{spec.sections.model.label}'"
+    if SEGMENTS not in schema:
+        yield from _packing_problems(root, label)
     datasets = list(_find_datasets(root))
     preprocessing = dict(spec.sections.preprocessing)
     for node in datasets:
@@ -42,6 +45,18 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
     classes = {key: blueprint.cls for key, blueprint in preprocessing.items()}
     for node in datasets:
         yield from dataset_problems(node.blueprint, node.part, schema, classes, made, registry)
+
+
+def _packing_problems(root: BuildNode, model: str) -> Iterator[Problem]:
+    """Yield a problem if rows of several examples are asked for, of a model without segments."""
+    for node in root.walk():
+        if isinstance(node.part, Batching) and node.part.pack is not None:
+            blueprint = node.blueprint
+            message = (
+                f"{model} does not take rows of several examples: its batch has no '{SEGMENTS}'; "
+                "remove 'pack'"
+            )
+            yield Problem(message, f"{blueprint.path}.pack", blueprint.places.get("pack"))
 
 
 def _find_datasets(node: BuildNode) -> Iterator[BuildNode]:

@@ -40,6 +40,9 @@ class Batching:
         block: concatenate all texts and cut them into blocks of this many tokens, for language
             models; ``items`` counts blocks. A token that both starts and ends texts is between
             two texts once.
+        pack: put several whole examples, one after the other, into rows of at most this many tokens
+            in training, for models whose batch has ``segments``: no example attends to another, and
+            positions start at 0 in each. ``items`` counts rows.
         buckets: number of batches whose examples are sorted by length together; 0: no sorting.
         shuffle: whether the order is random in each epoch.
         drop_long: skip examples with more tokens than this instead of raising an error.
@@ -51,6 +54,7 @@ class Batching:
         items: Positive | None = None,
         tokens: Positive | None = None,
         block: Positive | None = None,
+        pack: Positive | None = None,
         buckets: Annotated[int, Field(ge=0)] = 100,
         shuffle: bool = True,
         drop_long: Positive | None = None,
@@ -58,9 +62,13 @@ class Batching:
         _require_one(items=items, tokens=tokens)
         if block is not None and items is None:
             raise ZooError("'block' needs 'items', the number of blocks")
+        if block is not None and pack is not None:
+            message = "'pack' keeps examples whole, 'block' divides them; set one of them"
+            raise InvalidParameter("pack", message)
         self.items = items
         self.tokens = tokens
         self.block = block
+        self.pack = pack
         self.buckets = buckets
         self.shuffle = shuffle
         self.drop_long = drop_long

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from zoo.artifact.base import BasePin
 from zoo.artifact.saving import save, write
 from zoo.artifact.weights import named_tensors
 from zoo.errors import ArtifactError, ZooError
@@ -26,11 +28,12 @@ from zoo.training.checkpoint import (
 )
 from zoo.training.inputs import KEY as INPUTS, RunInputs
 from zoo.training.optimiser_state import optimiser_numbers, optimiser_tensors, restore_optimiser
+from zoo.training.pinned_base import PinnedBase, find_pinned, frozen_names
 from zoo.training.random_state import get_random_state, seed_all
 from zoo.training.setup import Setup
 from zoo.training.sharding import full, local, shard_like
 from zoo.training.state import RunState
-from zoo.training.stored_checkpoint import StoredCheckpoint
+from zoo.training.stored_checkpoint import HASHES, StoredCheckpoint
 from zoo.training.stored_values import read_weights, restore_random_state, restore_schedule
 
 BASE = "base"
@@ -43,7 +46,8 @@ class RunCheckpoints:
     """Saves and restores a run.
 
     With a moving average, the model of a checkpoint has the averages, and the weights of the last
-    step are next to the state of the optimiser.
+    step are next to the state of the optimiser. Adapters are saved without the frozen weights of
+    their base, which is pinned by its hash.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class RunCheckpoints:
         self._lower = lower
         self._inputs = inputs
         self._spec = setup.request.spec.resolve()
+        self._base: PinnedBase | None = None
 
     def newest(self) -> Path | None:
         """Return the newest checkpoint, or None."""
@@ -70,7 +75,7 @@ class RunCheckpoints:
         setup, processes = self._setup, self._setup.processes
         target = checkpoint_path(self.folder, state.step)
         tensors = self._tensors()
-        write_model = model_writer(setup, provenance)
+        write_model = model_writer(setup, provenance, partial(self._pin, target))
         with self.report_failure(target):
             if processes.is_main:
                 data = {
@@ -108,13 +113,24 @@ class RunCheckpoints:
         kept = f"continue from {newest} with --resume" if newest else "there is no checkpoint yet"
         return ZooError(f"{target} could not be written: {reason}; {kept}")
 
+    def _pin(self, target: Path, tensors: Mapping[str, Tensor]) -> BasePin | None:
+        """Return which tensors of the model are not saved, because they are those of its base."""
+        model = self._setup.model
+        if self._base is None:
+            plan = self._setup.request.started.plan
+            base = None if plan is None else plan.opened.base
+            self._base = find_pinned(model, base, tensors, target)
+        return None if self._base is None else self._base.current(model)
+
     def _tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a checkpoint other than the model; complete on the main process."""
         setup, processes = self._setup, self._setup.processes
         found = optimiser_tensors(setup.model, setup.optimiser)
         found |= objective_tensors(setup.objective)
         if setup.average is not None:
-            found |= {f"{_WEIGHTS}{name}": w for name, w in setup.average.named_weights.items()}
+            frozen = frozen_names(setup.model)  # equal to their averages
+            weights = setup.average.named_weights.items()
+            found |= {f"{_WEIGHTS}{name}": w for name, w in weights if name not in frozen}
         tensors = {name: full(tensor).cpu() for name, tensor in found.items()}
         for rank, states in enumerate(processes.gather(get_random_state())):
             tensors |= {f"{_RANDOM}/{rank}/{key}": value for key, value in states.items()}
@@ -143,6 +159,7 @@ class RunCheckpoints:
         """
         setup, data, tensors = self._setup, stored.run_data(), stored.tensors
         state, average = stored.run_state(), setup.average
+        self._base = stored.base
         restore_optimiser(setup.model, setup.optimiser, tensors, data["optimiser"])
         load_tensors(setup.model, stored.model, stored.path)
         restore_objective(setup.objective, tensors, stored.path)
@@ -150,8 +167,9 @@ class RunCheckpoints:
         if average is not None:
             torch._foreach_copy_(average.averages, average.weights)
             for name, current in average.named_weights.items():
-                # Checkpoints of previous versions have no running statistics of the weights.
-                optional = not isinstance(current, nn.Parameter)
+                # Weights that were frozen are not saved. Checkpoints of previous versions, without
+                # hashes, have all of them, but no running statistics of the weights.
+                optional = HASHES in data or not isinstance(current, nn.Parameter)
                 found = read_weights(stored, f"{_WEIGHTS}{name}", current, optional=optional)
                 if found is not None:
                     local(current).copy_(local(shard_like(found, current)))
@@ -164,10 +182,17 @@ class RunCheckpoints:
         return state
 
 
-def model_writer(setup: Setup, provenance: Mapping[str, Any]) -> Callable[[Path], Any]:
+def model_writer(
+    setup: Setup,
+    provenance: Mapping[str, Any],
+    pin: Callable[[Mapping[str, Tensor]], BasePin | None],
+) -> Callable[[Path], Any]:
     """Return a function that writes the current model, or its averages, as an artifact.
 
     Called by all processes; only the main process calls the function.
+
+    Args:
+        pin: returns which of the tensors are not saved.
 
     Raises:
         ZooError: if a weight is not a finite number.
@@ -179,7 +204,7 @@ def model_writer(setup: Setup, provenance: Mapping[str, Any]) -> Callable[[Path]
             tensors = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
     check_finite(tensors)
     if setup.average is None and not setup.processes.sharded:
-        return lambda path: save(model, path, provenance=provenance)
+        return lambda path: save(model, path, provenance=provenance, base=pin(tensors))
     assert model.spec is not None
     spec, providers, tokenizer = model.spec, model.providers, model.tokenizer
     registry = setup.request.registry
@@ -190,6 +215,7 @@ def model_writer(setup: Setup, provenance: Mapping[str, Any]) -> Callable[[Path]
         path,
         provenance=provenance,
         tokenizer=tokenizer,
+        base=pin(tensors),
         registry=registry,
     )
 

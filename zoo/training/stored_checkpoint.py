@@ -11,8 +11,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from zoo.artifact.layout import hash_json
+from zoo.artifact.mapped_file import MappedFile
 from zoo.errors import ZooError
 from zoo.interfaces.tensors import TensorReader
+from zoo.training.pinned_base import PinnedBase, open_pinned
 from zoo.training.run_files import DamagedFile, open_tensor_file, read_json
 from zoo.training.state import RunState
 
@@ -59,12 +61,14 @@ class StoredCheckpoint:
         data: the content of ``state.json``.
         model: the tensors of the model.
         tensors: all other tensors: those of the optimiser, and of a run.
+        base: the base whose tensors the model has, if they are not saved again.
     """
 
     path: Path
     data: dict[str, Any]
     model: TensorReader
     tensors: TensorReader
+    base: PinnedBase | None = None
 
     @classmethod
     def open(cls, path: Path, *, verify: bool = True) -> StoredCheckpoint:
@@ -75,14 +79,13 @@ class StoredCheckpoint:
 
         Raises:
             DamagedFile: if a file is missing, is not valid, or was changed.
+            ZooError: if the base of the model is missing or was changed.
         """
         data, advice = read_state(path), find_advice(path)
         hashes = data.get(HASHES, {}) if verify else {}
-        files = [
-            open_tensor_file(path / name, hashes.get(name), advice)
-            for name in (MODEL_FILE, TENSOR_FILE)
-        ]
-        return cls(path, data, *files)
+        model, base = _open_model(path, hashes.get(MODEL_FILE), verify=verify)
+        tensors = open_tensor_file(path / TENSOR_FILE, hashes.get(TENSOR_FILE), advice)
+        return cls(path, data, model, tensors, base)
 
     def damage(self, name: str, reason: str) -> DamagedFile:
         """Return the error of a file of this checkpoint."""
@@ -133,7 +136,19 @@ def read_state(path: Path) -> dict[str, Any]:
 def open_model(path: Path) -> TensorReader:
     """Return the tensors of the model of a checkpoint, after a comparison with their hash."""
     hashes = read_state(path).get(HASHES, {})
-    return open_tensor_file(path / MODEL_FILE, hashes.get(MODEL_FILE), find_advice(path))
+    return _open_model(path, hashes.get(MODEL_FILE), verify=False)[0]
+
+
+def _open_model(
+    path: Path, sha256: str | None, *, verify: bool
+) -> tuple[TensorReader, PinnedBase | None]:
+    """Return the tensors of the model of a checkpoint, and its base if it is pinned."""
+    file = path / MODEL_FILE
+    reader = open_tensor_file(file, sha256, find_advice(path))
+    if "base" not in MappedFile(file).layout.metadata:
+        return reader, None
+    base, complete = open_pinned(file, verify=verify)
+    return complete, base
 
 
 def hash_state(data: Mapping[str, Any]) -> str:

@@ -80,7 +80,7 @@ def _padded_lengths(
                 multiple = -(-length // MULTIPLE) * MULTIPLE
                 if max_length is not None:
                     multiple = max(length, min(multiple, max_length))
-                lengths[dim] = multiple + shifted
+                lengths.setdefault(dim, multiple + shifted)
     return lengths
 
 

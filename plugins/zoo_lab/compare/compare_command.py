@@ -185,7 +185,7 @@ def _describe(task: RunTask, problem: str | None, seconds: float, ended: int, ta
 def _list_variants(plans: Sequence[StudyPlan], *, as_json: bool) -> int:
     """Print the variants; return 1 if one of them is not valid."""
     from zoo.errors import SpecError
-    from zoo.spec.composition import check_spec
+    from zoo.training.composing import check_started
 
     rows, failed = [], 0
     for plan in plans:
@@ -193,7 +193,7 @@ def _list_variants(plans: Sequence[StudyPlan], *, as_json: bool) -> int:
         for name, variant in plan.variants.items():
             assert variant.recipe.spec is not None
             try:
-                _, report = check_spec(variant.recipe.spec)
+                report = check_started(variant.recipe.spec)[1]
                 checked[name] = f"{report.parameters:,}"
             except SpecError as error:
                 checked[name], failed = str(error), 1

@@ -39,7 +39,7 @@ def command(
     from zoo_lab.plan.plan_table import print_plan
 
     with spec_errors(as_json=as_json):
-        report = check_spec(spec, overrides or ())
+        report, _ = check_spec(spec, overrides or ())
         size = None if batch is None else parse_batch(batch)
         plan = make_plan(spec, parse_devices(devices), batch=size, overrides=overrides or ())
     if as_json:

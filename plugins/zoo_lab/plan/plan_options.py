@@ -65,11 +65,12 @@ def default_batch(training: Training | None, devices: Devices) -> tuple[BatchSiz
     """Return the share of the batch of an update that one device has at a time, and its origin."""
     batching = training.batch if training else Batching(items=32)
     accumulate = training.accumulate if training else 1
-    length = batching.block or batching.drop_long or DEFAULT_LENGTH
+    known = batching.block or batching.pack or batching.drop_long
+    length = known or DEFAULT_LENGTH
     shares = devices.count * accumulate
     total = batching.items or max(1, (batching.tokens or 1) // length)
     unit = f"{batching.items} items" if batching.items else f"{batching.tokens} tokens"
     origin = f"{'train.batch' if training else 'default'}: {unit} per update"
-    if not (batching.block or batching.drop_long):
+    if not known:
         origin += f", default length {DEFAULT_LENGTH}"
     return BatchSize(-(-total // shares), (length,)), origin

@@ -18,6 +18,8 @@ from zoo.spec.document import Document, read_file
 from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
 from zoo.spec.spec import Spec
+from zoo.training.composing import check_started
+from zoo_lab.reproduce.data_check import find_missing
 from zoo_lab.reproduce.recipe_schema import Recipe
 
 _SETUP = ("name", "data", "tokenizers", "evaluate", "program")
@@ -90,7 +92,9 @@ def read_recipe(
     recipe: Recipe = root.build()
     spec = _inner_spec(document, recipe.name) if document.data.get("spec") else None
     if spec is not None and check:
-        checked, _ = check_spec(spec, registry=registry)
+        # Without its data, a recipe is checked without the base that its training starts from.
+        check_parts = check_spec if find_missing(recipe.data) else check_started
+        checked = check_parts(spec, registry=registry)[0]
         _check_evaluations(recipe, checked, document, registry)
     owner = registry.owner_of(str(path))
     setup = {key: document.data.get(key) for key in _SETUP}

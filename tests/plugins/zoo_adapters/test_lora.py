@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from zoo import ZooError
 from zoo.adapters import attach
 from zoo_adapters.lora import Lora
 
@@ -52,7 +53,18 @@ def test_the_row_of_the_padding_gets_no_gradient():
 
 @pytest.mark.parametrize(("stabilised", "scale"), [(False, 4.0), (True, 8.0)])
 def test_scale(stabilised, scale):
-    assert Lora(targets=["x"], rank=4, alpha=16.0, rank_stabilised=stabilised).scale == scale
+    _, layers = _adapted(rank=4, alpha=16.0, rank_stabilised=stabilised)
+    assert layers.layer.scale == scale
+
+
+def test_ranks_and_alphas_of_some_layers():
+    _, layers = _adapted(rank=4, alpha=8.0, ranks={"tab*": 2, "*": 1}, alphas={"layer": 3.0})
+    assert (len(layers.table.A), layers.table.scale) == (2, 4.0)
+    assert (len(layers.layer.A), layers.layer.scale) == (1, 3.0)
+    with pytest.raises(ZooError, match="'encoder' matches no module that 'lora' can adapt"):
+        _adapted(ranks={"encoder": 2})
+    with pytest.raises(ZooError, match="'layer' matches no module that 'lora' can adapt"):
+        attach(_Model(), "a", Lora(targets=["table"], alphas={"layer": 2.0}))
 
 
 def test_dropout_changes_the_input_of_the_low_rank_path_only():

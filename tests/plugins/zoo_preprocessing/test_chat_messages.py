@@ -26,6 +26,7 @@ def test_target_and_mask():
     arrays = item.transform("target", item.encode(CHAT), np.random.default_rng(0))
     assert arrays["target"].tolist() == [1, 2, 3, 1, 6, 7]
     assert arrays["mask"].tolist() == [False] * 4 + [True] * 2
+    assert item.lengths(np.array([item.encode(CHAT).size])).tolist() == [6]
     every = chat(template=TEMPLATE, loss="all")
     arrays = every.transform("target", every.encode(CHAT), np.random.default_rng(0))
     assert arrays["mask"].all()

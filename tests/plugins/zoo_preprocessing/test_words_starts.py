@@ -28,6 +28,8 @@ def test_pieces_and_first_tokens_are_those_of_transformers(bert):
     first = [expected.word_ids().index(number) for number in range(len(words))]
     assert encode(item, words) == (expected["input_ids"], first)
     assert first == [1, 2, 4, 5, 7]
+    arrays = item.transform("source", item.encode(words), np.random.default_rng(0))
+    assert arrays["ends"].tolist() == [1, 3, 4, 6, 7]
 
 
 def test_a_text_is_divided_into_words(bert):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from zoo.interfaces import Decoder, Memory
 from zoo.testing.configuration import Configuration
-from zoo.testing.law import Law
+from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.helpers import assert_close, assert_equal, random_memory
 
 
@@ -87,9 +87,27 @@ def state_reordering(config: Configuration) -> None:
     assert_close(logits, expected.repeat_interleave(2, dim=0), "logits after reordering", 1e-7)
 
 
+def segments(config: Configuration) -> None:
+    """The logits of several texts in one row are those of each text alone."""
+    decoder, source = config.build(), _memory(config)
+    if not decoder.supports_segments:
+        raise NotApplicable("it does not support segments")
+    row = torch.cat([_targets(), _targets().flip(1)[:, 1:]], dim=1)
+    numbers = torch.tensor([[1, 1, 1, 1, 2, 2, 2], [1, 2, 2, 2, 2, 2, 3], [4, 4, 4, 7, 7, 7, 0]])
+    logits = decoder(row, source, segments=numbers)
+    assert logits.shape[:2] == row.shape, f"logits are {list(logits.shape)}, not [B, T, V]"
+    for index in range(len(row)):
+        for number in sorted(set(numbers[index].tolist())):
+            chosen = numbers[index] == number
+            text = row[index, chosen].expand(len(row), -1)
+            expected = decoder(text, source)[index]
+            assert_close(logits[index, chosen], expected, f"logits of segment {number}", 1e-7)
+
+
 LAWS = (
     Law("step-matches-forward", step_matches_forward),
     Law("causality", causality),
     Law("masked-memory", masked_memory),
     Law("state-reordering", state_reordering),
+    Law("segments", segments),
 )

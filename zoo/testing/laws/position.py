@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
 from zoo.testing.laws.helpers import assert_close, randn
@@ -28,4 +30,18 @@ def offset(config: Configuration) -> None:
         assert_close(part, full[:, 3:6], "bias at an offset")
 
 
-LAWS = (Law("offset", offset),)
+def restarted_positions(config: Configuration) -> None:
+    """With an offset of each state, `add` restarts the positions inside of a row."""
+    position = config.build()
+    states = randn(2, 7, config.parent_values()["dim"])
+    offsets = torch.tensor([[0, 0, 0, -3, -3, -3, -3], [0, -1, -1, -1, -1, -1, -6]])
+    expected = torch.stack(
+        [
+            torch.cat([position.add(part[None])[0] for part in row.split(sizes)])
+            for row, sizes in zip(states, ([3, 4], [1, 5, 1]), strict=True)
+        ]
+    )
+    assert_close(position.add(states, offset=offsets), expected, "add with restarted positions")
+
+
+LAWS = (Law("offset", offset), Law("restarted-positions", restarted_positions))
