@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
-_KIND = {"window": None, "position": None, "no_position": False}
+_KIND = {"window": None, "position": None, "no_position": False, "feed_forward": None}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
