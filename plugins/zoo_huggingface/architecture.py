@@ -220,7 +220,8 @@ class Architecture(Importer):
             raise config_error(
                 "quantization_config",
                 config["quantization_config"],
-                "quantized weights are not supported",
+                "quantized weights are not supported; import a copy of the model with bfloat16 "
+                "weights",
             )
         self._check_required(config)
         for alias, key in self.aliases.items():

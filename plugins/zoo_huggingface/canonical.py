@@ -32,7 +32,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["dim"] = dim
     if result.get("inner") and "encoder" in result:
         result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
-    if "feed_forward" in result:
+    if "feed_forward" in result and "layers" in result:
         result["norm"] = result["norm"] or dict(_NORM)
     if "layer_scale" in result:  # a number is an initial value
         result["layer_scale"] = result["layer_scale"] is not None

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, FromParent, Linear, Part, full_precision
+from zoo.plugin import Blueprint, FromParent, Linear, Part, build_layers, full_precision
 from zoo_transformer.feed_forward import FeedForward
 
 
@@ -73,7 +73,7 @@ class Experts(FeedForward, Part):
             raise ZooError("shared_gate requires a shared expert; set shared")
         self.dim, self.count, self.selected, self.softmax = dim, count, selected, softmax
         self.router = Linear(dim, count, bias=router_bias)
-        self.experts = nn.ModuleList(expert.build(dim=dim) for _ in range(count))
+        self.experts = build_layers(count, lambda: expert.build(dim=dim))
         self.shared = None if shared is None else shared.build(dim=dim)
         self.shared_gate = Linear(dim, 1, bias=False) if shared_gate else None
 
