@@ -17,7 +17,7 @@ class ClampedSwiGLU(FeedForward, Part):
     .. math:: \mathrm{FFN}(x) = W_2 \left( f(\min(W_g x, c)) \odot
         (\mathrm{clip}(W_1 x, -c, c) + 1) \right), \qquad f(z) = z\, \sigma(\alpha z)
 
-    Paper: OpenAI 2025, gpt-oss, section 2.1.
+    Paper: OpenAI 2025, gpt-oss, section 2.2.
 
     Args:
         dim: width of the states.

@@ -10,8 +10,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import ZooError
-from zoo.plugin import Blueprint, FromParent, Linear, Part, build_layers, full_precision
+from zoo.plugin import (
+    Blueprint,
+    FromParent,
+    InvalidParameter,
+    Linear,
+    Part,
+    build_layers,
+    full_precision,
+)
 from zoo_transformer.feed_forward import FeedForward
 
 
@@ -68,9 +75,10 @@ class Experts(FeedForward, Part):
     ) -> None:
         super(FeedForward, self).__init__()  # it has no layers besides those of its experts
         if selected > count:
-            raise ZooError(f"selected ({selected}) exceeds the number of experts, count ({count})")
+            message = f"selected ({selected}) exceeds the number of experts, count ({count})"
+            raise InvalidParameter("selected", message)
         if shared_gate and shared is None:
-            raise ZooError("shared_gate requires a shared expert; set shared")
+            raise InvalidParameter("shared_gate", "it requires a shared expert; set shared")
         self.dim, self.count, self.selected, self.softmax = dim, count, selected, softmax
         self.router = Linear(dim, count, bias=router_bias)
         self.experts = build_layers(count, lambda: expert.build(dim=dim))
@@ -86,7 +94,8 @@ class Experts(FeedForward, Part):
             if len(pairs) == 0 and not self.training:  # in training, the gradient is 0, not None
                 continue
             rows = pairs // self.selected
-            output.index_add_(0, rows, weights.flatten()[pairs, None] * expert(tokens[rows]))
+            weighted = weights.flatten()[pairs, None] * expert(tokens[rows])
+            output.index_add_(0, rows, weighted.to(output.dtype))
         if self.shared is not None:
             output = output + self._share(tokens)
         return output.reshape(x.shape)

@@ -109,6 +109,15 @@ def test_gradients_are_those_of_finite_differences():
     assert all(parameter.grad.abs().sum() > 0 for parameter in experts.router.parameters())
 
 
+@pytest.mark.parametrize("shared", [None, 4])
+def test_autocast_changes_the_precision_only(shared):
+    experts = build(count=2, selected=2, shared=shared).float()
+    x = torch.randn(2, 5, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = experts(x)
+    torch.testing.assert_close(output.float(), experts(x), rtol=0, atol=2e-2)
+
+
 def test_in_training_an_expert_without_tokens_has_a_gradient_of_zero():
     experts = build(count=6, selected=1).train()
     experts(torch.randn(1, 1, 3, dtype=torch.float64)).sum().backward()
@@ -192,7 +201,7 @@ def test_state_dict_keys():
     ("change", "message"),
     [
         ({"selected": 5}, r"selected \(5\) exceeds the number of experts, count \(4\)"),
-        ({"shared": None}, "shared_gate requires a shared expert; set shared"),
+        ({"shared": None}, "it requires a shared expert; set shared"),
     ],
 )
 def test_invalid_values_are_rejected(change, message):
