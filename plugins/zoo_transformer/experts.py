@@ -89,8 +89,8 @@ class Experts(FeedForward, Part):
         tokens = x.reshape(-1, self.dim)  # [N, D]
         weights, chosen = self.route(tokens)
         order = chosen.flatten().argsort(stable=True)  # [N k], pairs of a token and an expert
-        output = torch.zeros_like(tokens)
-        for expert, pairs in zip(self.experts, order.split(self._loads(chosen)), strict=True):
+        loads, output = self._loads(chosen), torch.zeros_like(tokens)
+        for expert, pairs in zip(self.experts, order.split_with_sizes(loads), strict=True):
             if len(pairs) == 0 and not self.training:  # in training, the gradient is 0, not None
                 continue
             rows = pairs // self.selected
