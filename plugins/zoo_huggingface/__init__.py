@@ -10,15 +10,19 @@ from zoo_huggingface.causal.gemma2 import Gemma2
 from zoo_huggingface.causal.gpt2 import Gpt2
 from zoo_huggingface.causal.gpt_neo import GptNeo
 from zoo_huggingface.causal.gpt_neox import GptNeoX
+from zoo_huggingface.causal.gpt_oss import GptOss
 from zoo_huggingface.causal.gptj import GptJ
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.mistral import Mistral
+from zoo_huggingface.causal.mixtral import Mixtral
 from zoo_huggingface.causal.olmo2 import Olmo2
 from zoo_huggingface.causal.opt import Opt
 from zoo_huggingface.causal.phi import Phi
 from zoo_huggingface.causal.phi3 import Phi3
 from zoo_huggingface.causal.qwen2 import Qwen2
+from zoo_huggingface.causal.qwen2_moe import Qwen2Moe
 from zoo_huggingface.causal.qwen3 import Qwen3
+from zoo_huggingface.causal.qwen3_moe import Qwen3Moe
 from zoo_huggingface.causal.smollm3 import SmolLM3
 from zoo_huggingface.causal.starcoder2 import Starcoder2
 from zoo_huggingface.encoders.albert import Albert
@@ -84,6 +88,10 @@ def zoo_importers() -> Sequence[Importer]:
         Falcon(),
         Gemma(),
         Gemma2(),
+        Mixtral(),
+        Qwen2Moe(),
+        Qwen3Moe(),
+        GptOss(),
         ViT(),
         DeiT(),
         Dinov2(),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
-_KIND = {"window": None, "position": None, "no_position": False}
+_KIND = {"window": None, "position": None, "no_position": False, "feed_forward": None}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
@@ -32,7 +32,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["dim"] = dim
     if result.get("inner") and "encoder" in result:
         result["inner"]["dim"] = result["inner"]["dim"] or result["encoder"].get("dim", dim)
-    if "feed_forward" in result:
+    if "feed_forward" in result and "layers" in result:
         result["norm"] = result["norm"] or dict(_NORM)
     if "layer_scale" in result:  # a number is an initial value
         result["layer_scale"] = result["layer_scale"] is not None

@@ -58,6 +58,7 @@ ADDED_KEYS = (
     "has_tokenizer",
     "pooler",
     "logits_bias",
+    "fused_experts",
 )
 """Keys that `extend_config` adds to a config."""
 DROPPED_KEYS = (

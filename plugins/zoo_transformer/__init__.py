@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from zoo.plugin import Component, hookimpl
 from zoo_transformer.attention_pooling import AttentionPooledEncoder
+from zoo_transformer.clamped_swiglu import ClampedSwiGLU
+from zoo_transformer.experts import Experts
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
@@ -16,4 +18,6 @@ def zoo_components() -> Sequence[type[Component]]:
         TransformerEncoder,
         AttentionPooledEncoder,
         TransformerDecoder,
+        Experts,
+        ClampedSwiGLU,
     ]

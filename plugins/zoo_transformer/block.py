@@ -31,7 +31,7 @@ class Block(nn.Module):
         cross: cross-attention; None without a memory.
         feed_forward: feed-forward network.
         norm: kind and place of the norms.
-        kind: window and position of self-attention.
+        kind: window and position of self-attention, and another feed-forward network.
         options: dropout probability of each sublayer's output, and whether attention and
             feed-forward network are computed in parallel, x + attend(norm(x)) + FFN(norm(x)), with
             one norm each ('parallel', Black et al. 2022) or a shared one ('parallel-shared', Wang
@@ -73,7 +73,7 @@ class Block(nn.Module):
             self.cross_norm = norm.build(dim)
             self.cross_output_norm = norm.build_output(dim)
             self.cross_scale = options.build_scale(dim)
-        self.feed_forward = feed_forward.build(dim=dim)
+        self.feed_forward = (kind.feed_forward or feed_forward).build(dim=dim)
         self.feed_forward_norm = norm.build(dim) if self.sublayers != "parallel-shared" else None
         self.feed_forward_output_norm = norm.build_output(dim)
         self.feed_forward_scale = options.build_scale(dim)

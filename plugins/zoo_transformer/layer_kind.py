@@ -10,17 +10,19 @@ from pydantic import Field
 
 from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Position
+from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.layer_scale import LayerScale
 
 
 class LayerKind:
-    """What differs between the layers of a stack: window and position of self-attention.
+    """What differs between the layers of a stack: self-attention and feed-forward network.
 
     Args:
         window: a position attends only to positions at distances below it (Beltagy et al. 2020,
             section 3.1); to all if not set.
         position: rotary position of these layers, instead of that of the stack.
         no_position: whether these layers use no position (Kazemnejad et al. 2023).
+        feed_forward: feed-forward network of these layers, instead of that of the stack.
     """
 
     def __init__(
@@ -29,10 +31,12 @@ class LayerKind:
         window: Annotated[int, Field(ge=1)] | None = None,
         position: Blueprint[Position] | None = None,
         no_position: bool = False,
+        feed_forward: Blueprint[FeedForward] | None = None,
     ) -> None:
         if no_position and position is not None:
             raise ZooError("position and no_position are both set")
         self.window, self.position, self.no_position = window, position, no_position
+        self.feed_forward = feed_forward
         self._built: Position | None = None
 
     @property

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
 
 from zoo.acceleration.binding import plain_class
 from zoo.acceleration.conditions import why_not
-from zoo.interfaces import Acceleration
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 
@@ -40,21 +39,27 @@ def module_paths(
     A call can still use the reference path because of its arguments.
     """
     found = (registry or default_registry()).accelerations
-    for name, module in model.named_modules():
-        for acceleration in found.get(plain_class(module), ()):
-            evaluation, training = (
-                _reason(acceleration(), module, device, mode) for mode in (False, True)
-            )
-            yield ModulePath(name, acceleration.name, evaluation, training)
+    served = [
+        (name, module, acceleration)
+        for name, module in model.named_modules()
+        for acceleration in found.get(plain_class(module), ())
+    ]
+    reasons = {}
+    for mode in (False, True):
+        with _training(model, mode), torch.set_grad_enabled(mode):
+            reasons[mode] = [why_not(each(), module, device) for _, module, each in served]
+    for (name, _, acceleration), *why in zip(served, reasons[False], reasons[True], strict=True):
+        yield ModulePath(name, acceleration.name, *why)
 
 
-def _reason(
-    acceleration: Acceleration, module: nn.Module, device: torch.device, training: bool
-) -> Any:
-    before = module.training
+@contextmanager
+def _training(model: nn.Module, mode: bool) -> Iterator[None]:
+    """Set the mode of all modules in the block."""
+    before = {module: module.training for module in model.modules()}
     try:
-        module.train(training)
-        with torch.set_grad_enabled(training):
-            return why_not(acceleration, module, device)
+        for module in before:
+            module.training = mode
+        yield
     finally:
-        module.train(before)
+        for module, training in before.items():
+            module.training = training

@@ -112,7 +112,7 @@ class Attention(RecordsAttention):
                 self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias="v" in biased)
         self.query_norm, self.key_norm = self._build_norms(options.norm)
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
-        self.align: Alignment = align.build(query_dim=self.head_dim)
+        self.align: Alignment = align.build(query_dim=self.head_dim, heads=heads)
         if self.project == "none" and heads > 1 and self.scorers.shared:
             raise ZooError(
                 f"{heads} heads without projections are identical, because scorer "

@@ -14,7 +14,7 @@ from zoo.interfaces.data import AlignmentContext, Samples
 class Alignment(Component, nn.Module, ABC):
     """Converts scores into attention weights.
 
-    From the parent: query_dim.
+    From the parent: query_dim, heads.
 
     Laws:
         weights are not negative; a masked key gets weight 0 and does not affect other weights;
@@ -25,14 +25,17 @@ class Alignment(Component, nn.Module, ABC):
     """
 
     kind: ClassVar[str] = "alignment"
-    normalised: ClassVar[bool] = True
-    """Whether rows sum to 1."""
     bounded: ClassVar[bool] = True
     """Whether rows sum to at most 1."""
     sequential: ClassVar[bool] = False
     """Whether the weights depend on those of the previous query."""
     needs_step_index: ClassVar[bool] = False
     """Whether it needs the number of previous queries."""
+
+    @property
+    def normalised(self) -> bool:
+        """Whether rows sum to 1."""
+        return True
 
     @property
     def is_stochastic(self) -> bool:

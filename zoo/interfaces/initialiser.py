@@ -50,8 +50,8 @@ class Initialiser(Component, ABC):
     The section ``init`` of a spec names an initialiser. `zoo.compose` calls it for each parameter
     once, after the model is built; it is not used when a model is loaded. A module declares the
     roles of its parameters in ``weight_roles`` and the layers whose outputs are added to the
-    residual stream in ``residual_layers``; a module that applies its layers several times declares
-    how often in ``residual_repeats``.
+    residual stream in ``residual_layers``, of which those that one name with ``*`` matches count as
+    one; a module that applies its layers several times declares how often in ``residual_repeats``.
 
     Laws:
         a seed always gives the same values; all values of a weight with an `initial_std` are

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from torch import nn
 
 from zoo.errors import ZooError
-from zoo.interfaces import ROLES, Component, Initialiser, Role, Weight
+from zoo.interfaces import ROLES, Component, Initialiser, Part, Role, Weight
 
 _NORMS = (
     nn.LayerNorm,
@@ -42,10 +43,12 @@ def find_weights(model: nn.Module) -> Iterator[Weight]:
     """Yield each floating-point parameter of a model with its role."""
     modules = dict(model.named_modules(remove_duplicate=False))
     declared = _declared_roles(modules)
-    stacks = _residual_stacks(modules)
+    stacks: dict[str, str] = {}
     sizes: Counter[str] = Counter()
-    for layer, stack in stacks.items():
-        sizes[stack] += _count_applications(modules, layer)
+    for layers in _residual_layers(modules):
+        stack = _enclosing_component(modules, layers[0])[0]
+        stacks |= dict.fromkeys(layers, stack)
+        sizes[stack] += _count_applications(modules, layers[0])
     uses: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         uses.setdefault(id(parameter), []).append(name)
@@ -84,15 +87,13 @@ def _declared_roles(modules: dict[str, nn.Module]) -> dict[str, Role]:
     return roles
 
 
-def _residual_stacks(modules: dict[str, nn.Module]) -> dict[str, str]:
-    """Return, for each layer in ``residual_layers``, the component whose stack it belongs to."""
-    stacks = {}
+def _residual_layers(modules: dict[str, nn.Module]) -> Iterator[list[str]]:
+    """Yield the layers that each name in ``residual_layers`` matches; it may match none."""
     for prefix, module in modules.items():
         for key in getattr(module, "residual_layers", ()):
-            name = f"{prefix}.{key}" if prefix else key
-            if name in modules:  # optional layers can be missing
-                stacks[name] = _enclosing_component(modules, name)[0]
-    return stacks
+            inner = [name for name, _ in module.named_modules() if fnmatchcase(name, key)]
+            if inner:
+                yield [f"{prefix}.{name}" if prefix else name for name in inner]
 
 
 def _count_applications(modules: dict[str, nn.Module], name: str) -> int:
@@ -105,8 +106,11 @@ def _count_applications(modules: dict[str, nn.Module], name: str) -> int:
 
 
 def _enclosing_component(modules: dict[str, nn.Module], name: str) -> tuple[str, str]:
-    """Return the name and the kind of the innermost component that contains a module."""
-    while name and not isinstance(modules[name], Component):
+    """Return the name and the kind of the innermost component that contains a module.
+
+    A part belongs to the component around it.
+    """
+    while name and (not isinstance(modules[name], Component) or isinstance(modules[name], Part)):
         name = name.rpartition(".")[0]
     return name, getattr(modules[name], "kind", "model")
 

@@ -30,7 +30,7 @@ PARENT_VALUES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "backbone": ({"channels": 2}, {"channels": 3}),
     "position": ({"dim": 8, "heads": 2, "head_dim": 4, "causal": True},),
     "scorer": ({"query_dim": 5, "key_dim": 3}, {"query_dim": 4, "key_dim": 4}),
-    "alignment": ({"query_dim": 4},),
+    "alignment": ({"query_dim": 4, "heads": 1},),
     "encoder": ({"input_dim": 5},),
     "decoder": (
         {"memory_dim": 6, "summary_dim": 4, "carry": {}},

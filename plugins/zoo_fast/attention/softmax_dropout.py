@@ -14,12 +14,14 @@ def softmax_dropout(align: Alignment) -> float | None:
 
 
 @softmax_dropout.register(Soft)
-def _soft(align: Soft) -> float:
+def _soft(align: Soft) -> float | None:
+    if align.sink is not None:
+        return None
     return align.dropout.p if align.training else 0.0
 
 
 def why_not_softmax(align: Alignment) -> str | None:
     """Return why kernels do not compute the weights, or None if they do."""
-    if softmax_dropout.knows(align):
-        return None
-    return f"alignment '{align.name}' is not known as a softmax"
+    if not softmax_dropout.knows(align):
+        return f"alignment '{align.name}' is not known as a softmax"
+    return None if softmax_dropout(align) is not None else "the softmax has a sink"

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from zoo_huggingface.architecture import MAPS, Config
 from zoo_huggingface.causal.causal_lm import CausalLMArchitecture
 from zoo_huggingface.causal.rope import LENGTHS, ROPE_KEYS, Rope
-from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value
+from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value, set_path
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import (
     activation_field,
@@ -59,6 +59,8 @@ class Llama(CausalLMArchitecture):
     )
     required_values: ClassVar[tuple[RequiredValue, ...]] = CausalLMArchitecture.causal_values
     rope: ClassVar[Rope] = Rope()
+    network: ClassVar[str] = "model.decoder.feed_forward"
+    """The path of the feed-forward network in a spec, or of an expert."""
 
     def map(self, config: Config) -> Any:
         return MAPS / "llama.yaml"
@@ -74,7 +76,7 @@ class Llama(CausalLMArchitecture):
         head_dim = get_value(config, "head_dim", int, self.default_head_dim)
         attention["head_dim"] = head_dim or width // heads
         attention["bias"] = self._bias(config)
-        decoder["feed_forward"]["bias"] = get_value(config, "mlp_bias", bool, False)
+        set_path(spec, f"{self.network}.bias", get_value(config, "mlp_bias", bool, False))
         lengths = {key: self._defaults[key] for key in LENGTHS if key in self._defaults}
         decoder["position"] |= self.rope.read({**lengths, **config})
 
@@ -85,7 +87,7 @@ class Llama(CausalLMArchitecture):
         config["num_key_value_heads"] = attention["kv_heads"] or heads
         config["head_dim"] = attention["head_dim"] or width // heads
         config["attention_bias"] = attention["bias"] is True
-        config["mlp_bias"] = get_path(spec, "model.decoder.feed_forward.bias")
+        config["mlp_bias"] = get_path(spec, f"{self.network}.bias")
         self.require(spec, "model.decoder.position.theta")
         self.rope.write(config, get_path(spec, "model.decoder.position"))
 

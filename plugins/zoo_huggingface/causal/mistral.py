@@ -1,5 +1,7 @@
 """Mistral: Llama without a bias, with a sliding window."""
 
+from typing import ClassVar
+
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal.windowed import WindowedLlama
 from zoo_huggingface.config_fields import REQUIRED, RequiredValue
@@ -11,7 +13,7 @@ class Mistral(WindowedLlama):
     name = "mistral"
     model_classes = ("MistralForCausalLM",)
     default_kv_heads = REQUIRED
-    default_window = 4096
+    default_window: ClassVar[int | None] = 4096
     required_values = (
         *WindowedLlama.required_values,
         RequiredValue("mlp_bias", False, "Mistral has no bias in its feed-forward layers"),

@@ -4,7 +4,7 @@ import transformers as hf
 
 from hf_models.tokens import EOS, PAD
 
-_LLAMA = {
+LLAMA = {
     "vocab_size": 31, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": EOS,
 }  # fmt: skip
@@ -24,26 +24,26 @@ MODELS = {
         hf.GPT2LMHeadModel,
         hf.GPT2Config(**_GPT2, n_inner=20, tie_word_embeddings=False, activation_function="relu"),
     ),
-    "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**_LLAMA)),
+    "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**LLAMA)),
     "llama-biased": (
         hf.LlamaForCausalLM,
         hf.LlamaConfig(
-            **_LLAMA, head_dim=6, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+            **LLAMA, head_dim=6, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
             rope_parameters={"rope_type": "default", "rope_theta": 500.0}, pad_token_id=PAD,
         ),
     ),
-    "mistral": (hf.MistralForCausalLM, hf.MistralConfig(**_LLAMA, sliding_window=None)),
+    "mistral": (hf.MistralForCausalLM, hf.MistralConfig(**LLAMA, sliding_window=None)),
     "mistral-one-head": (
         hf.MistralForCausalLM,
         hf.MistralConfig(
-            **_LLAMA | {"num_attention_heads": 1, "num_key_value_heads": 1}, sliding_window=None
+            **LLAMA | {"num_attention_heads": 1, "num_key_value_heads": 1}, sliding_window=None
         ),
     ),
-    "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(**_LLAMA)),
+    "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(**LLAMA)),
     "llama-3": (
         hf.LlamaForCausalLM,
         hf.LlamaConfig(
-            **_LLAMA, tie_word_embeddings=True,
+            **LLAMA, tie_word_embeddings=True,
             rope_parameters={
                 "rope_type": "llama3", "rope_theta": 500000.0, "factor": 32.0,
                 "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -51,9 +51,9 @@ MODELS = {
             },
         ),
     ),
-    "qwen3": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**_LLAMA, head_dim=6)),
-    "olmo2": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**_LLAMA, pad_token_id=PAD)),
-    "phi3": (hf.Phi3ForCausalLM, hf.Phi3Config(**_LLAMA, pad_token_id=PAD)),
+    "qwen3": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**LLAMA, head_dim=6)),
+    "olmo2": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**LLAMA, pad_token_id=PAD)),
+    "phi3": (hf.Phi3ForCausalLM, hf.Phi3Config(**LLAMA, pad_token_id=PAD)),
     "opt": (hf.OPTForCausalLM, hf.OPTConfig(**_OPT)),
     "opt-projected": (
         hf.OPTForCausalLM,
@@ -66,28 +66,28 @@ MODELS = {
             pad_token_id=PAD,
         ),
     ),
-    "mistral-window": (hf.MistralForCausalLM, hf.MistralConfig(**_LLAMA, sliding_window=3)),
+    "mistral-window": (hf.MistralForCausalLM, hf.MistralConfig(**LLAMA, sliding_window=3)),
     "qwen2-window": (
         hf.Qwen2ForCausalLM,
         hf.Qwen2Config(
-            **_LLAMA | {"num_hidden_layers": 3}, use_sliding_window=True, sliding_window=3,
+            **LLAMA | {"num_hidden_layers": 3}, use_sliding_window=True, sliding_window=3,
             max_window_layers=1,
         ),
     ),
     "smollm3": (
         hf.SmolLM3ForCausalLM,
         hf.SmolLM3Config(
-            **_LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layers=[1, 0, 1]
+            **LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layers=[1, 0, 1]
         ),
     ),
     "smollm3-window": (
         hf.SmolLM3ForCausalLM,
         hf.SmolLM3Config(
-            **_LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layer_interval=2,
+            **LLAMA | {"num_hidden_layers": 3}, pad_token_id=PAD, no_rope_layer_interval=2,
             use_sliding_window=True, sliding_window=3,
         ),
     ),
-    "starcoder2": (hf.Starcoder2ForCausalLM, hf.Starcoder2Config(**_LLAMA, sliding_window=3)),
+    "starcoder2": (hf.Starcoder2ForCausalLM, hf.Starcoder2Config(**LLAMA, sliding_window=3)),
     "gpt_neo": (
         hf.GPTNeoForCausalLM,
         hf.GPTNeoConfig(
@@ -110,7 +110,7 @@ MODELS = {
             bos_token_id=1, eos_token_id=EOS,
         ),
     ),
-    "phi": (hf.PhiForCausalLM, hf.PhiConfig(**_LLAMA | {"num_attention_heads": 2})),
+    "phi": (hf.PhiForCausalLM, hf.PhiConfig(**LLAMA | {"num_attention_heads": 2})),
     "falcon": (
         hf.FalconForCausalLM,
         hf.FalconConfig(
@@ -126,11 +126,11 @@ MODELS = {
             bos_token_id=1, eos_token_id=EOS,
         ),
     ),
-    "gemma": (hf.GemmaForCausalLM, hf.GemmaConfig(**_LLAMA, head_dim=6, pad_token_id=PAD)),
+    "gemma": (hf.GemmaForCausalLM, hf.GemmaConfig(**LLAMA, head_dim=6, pad_token_id=PAD)),
     "gemma2": (
         hf.Gemma2ForCausalLM,
         hf.Gemma2Config(
-            **_LLAMA, head_dim=6, pad_token_id=PAD, sliding_window=3, query_pre_attn_scalar=9,
+            **LLAMA, head_dim=6, pad_token_id=PAD, sliding_window=3, query_pre_attn_scalar=9,
             attn_logit_softcapping=2.0, final_logit_softcapping=5.0,
         ),
     ),
@@ -179,11 +179,11 @@ for rope in _SCALINGS:  # as transformers 4 writes them
 _PARTIAL = [
     {**rope, "partial_rotary_factor": 0.5 + 0.5 * (index % 2)} for index, rope in enumerate(_ROPES)
 ]
-_ROPE_VALUES = {"rope_parameters": _ROPES, "rope_scaling": _SCALINGS[1:]}
+ROPE_VALUES = {"rope_parameters": _ROPES, "rope_scaling": _SCALINGS[1:]}
 
 VALUES = {
-    **dict.fromkeys(("llama", "mistral", "qwen2", "olmo2"), _ROPE_VALUES),
-    "qwen3": _ROPE_VALUES | {"head_dim": [4]},
+    **dict.fromkeys(("llama", "mistral", "qwen2", "olmo2"), ROPE_VALUES),
+    "qwen3": ROPE_VALUES | {"head_dim": [4]},
     "phi3": {
         "rope_parameters": [
             _ROPES[0], {**_ROPES[0], "partial_rotary_factor": 0.5}, _ROPES[5], _ROPES[1],
@@ -191,10 +191,10 @@ VALUES = {
         # Longer texts, or no longer context: transformers uses other factors of longrope below it.
         "original_max_position_embeddings": [2], "max_position_embeddings": [64],
     },
-    "smollm3": _ROPE_VALUES | {
+    "smollm3": ROPE_VALUES | {
         "no_rope_layers": [[1, 1, 0], [0, 0, 0], [1, 1, 1]], "num_hidden_layers": [2],
     },
-    "starcoder2": _ROPE_VALUES | {"sliding_window": [2, 5]},
+    "starcoder2": ROPE_VALUES | {"sliding_window": [2, 5]},
     "gpt_neo": {
         "attention_types": [[[["local"], 2]], [[["global"], 1], [["local"], 1]]],
         "attention_layers": [["local", "local"]], "window_size": [1, 2, 5], "num_layers": [4],
@@ -208,12 +208,12 @@ VALUES = {
         "rope_parameters": _PARTIAL,
         "rope_theta": [99.0], "num_key_value_heads": [1],
     },
-    "falcon": _ROPE_VALUES | {
+    "falcon": ROPE_VALUES | {
         "num_kv_heads": [2, 1], "num_ln_in_parallel_attn": [1, 2], "activation": ["relu"],
         "new_decoder_architecture": [True], "ffn_hidden_size": [12],
     },
-    "gemma": _ROPE_VALUES | {"head_dim": [4]},
-    "gemma2": _ROPE_VALUES | {
+    "gemma": ROPE_VALUES | {"head_dim": [4]},
+    "gemma2": ROPE_VALUES | {
         "head_dim": [4], "hidden_activation": ["relu", "gelu", "silu"], "sliding_window": [2, 5],
         "query_pre_attn_scalar": [4, 6], "attn_logit_softcapping": [None, 1.0],
         "final_logit_softcapping": [None, 1.0],

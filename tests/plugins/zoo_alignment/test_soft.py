@@ -72,3 +72,34 @@ def test_very_low_valid_scores_get_all_the_weight():
 
 def test_state_dict_is_empty():
     assert list(Soft().state_dict()) == []
+
+
+def test_a_sink_takes_a_part_of_each_row():
+    scores = torch.tensor([0.0, 2.0, 5.0], dtype=torch.float64)
+    scores = torch.where(scores > 0, scores.log(), 0.0).expand(1, 2, 1, 3)  # exp: 1, 2, 5
+    soft = Soft(sink=True, heads=2).double()
+
+    # The sinks are 0, then ln 4: sums are 9 and 12.
+    assert list(soft.state_dict()) == ["sink"]
+    expected = torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64)
+    torch.testing.assert_close(soft(scores)[0, 0, 0], expected / 9, rtol=0, atol=1e-12)
+    torch.nn.init.constant_(soft.sink, math.log(4))
+    torch.testing.assert_close(soft(scores)[0, 1, 0], expected / 12, rtol=0, atol=1e-12)
+    masked = soft(scores, torch.tensor([True, False, True]))[0, 1, 0]
+    expected = torch.tensor([1.0, 0.0, 5.0], dtype=torch.float64) / 10
+    torch.testing.assert_close(masked, expected, rtol=0, atol=1e-12)
+
+
+def test_a_sink_is_a_further_key_without_a_value():
+    torch.manual_seed(0)
+    scores = torch.randn(2, 3, 4, 5, dtype=torch.float64)
+    soft = Soft(sink=True, heads=3).double()
+    torch.nn.init.normal_(soft.sink)
+    mask = torch.rand(2, 1, 4, 5) > 0.3
+    sink = soft.sink.reshape(1, 3, 1, 1).expand(2, 3, 4, 1)
+    combined = torch.cat([scores.masked_fill(~mask, -torch.inf), sink], dim=-1)
+    expected = F.softmax(combined, dim=-1)[..., :-1]
+    torch.testing.assert_close(soft(scores, mask), expected, rtol=0, atol=1e-12)
+    assert not soft.normalised
+    soft(scores, mask).square().sum().backward()
+    assert (soft.sink.grad != 0).all()

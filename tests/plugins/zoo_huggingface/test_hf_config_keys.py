@@ -22,6 +22,7 @@ ATOL = 1e-4
 
 SAME_CODE = (
     *("mistral", "qwen2", "qwen3", "olmo2", "phi3", "starcoder2", "smollm3", "gemma", "phi"),
+    *("mixtral", "qwen2_moe", "qwen3_moe"),
     *("distilbert", "xlm-roberta", "camembert"),
     *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "siglip", "deit"),
 )
@@ -95,6 +96,17 @@ PUBLISHED = {
     },
     "wav2vec2": {"hidden_dropout_prob": 0.1, "no_mask_time_overlap": False},
     "qwen2": {"use_mrope": False, "sliding_window": 32768, "max_window_layers": 28},
+    "mixtral": {"num_experts": 4, "router_aux_loss_coef": 0.02, "output_router_logits": True},
+    "qwen2_moe": {"sliding_window": 32768, "max_window_layers": 21},
+    "qwen3_moe": {"num_experts": 4, "max_window_layers": 48, "sliding_window": None},
+    "gpt_oss": {
+        "experts_per_token": 2, "initial_context_length": 4096, "hidden_act": "silu",
+        "rope_scaling": {
+            "beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "rope_type": "yarn",
+            "original_max_position_embeddings": 4096, "truncate": False,
+        },
+        "rope_theta": 150000,
+    },
     "vit": {"transformers.js_config": {"dtype": "q8"}, "torch_dtype": "float32"},
 }  # fmt: skip
 

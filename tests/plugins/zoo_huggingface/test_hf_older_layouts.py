@@ -9,6 +9,7 @@ from hf_models import MODELS
 from safetensors.torch import load_file, save_file
 
 import zoo
+from zoo.registry.component_registry import default_registry
 
 
 @pytest.fixture
@@ -178,3 +179,10 @@ def test_a_bart_without_head_generates_as_with_one(tmp_path):
     exported = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
     again = MODELS["bart"][0].from_pretrained(exported).eval()
     torch.testing.assert_close(compare_logits("bart", ours, again)[1], expected, atol=0, rtol=0)
+
+
+def test_the_spec_of_an_older_file_lacks_options_that_were_added_since():
+    importer = next(each for each in default_registry().importers if each.name == "llama")
+    spec = zoo.load_spec(importer.spec(importer.test_config)).resolve()
+    del spec["model"]["decoder"]["attention"]["align"]["sink"]
+    assert importer.config(spec, importer.test_config)["hidden_size"] == 16

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import torch
 import transformers as hf
-from hf_models import MODELS, published_seq2seq, published_vision
+from hf_models import MODELS, published_experts, published_seq2seq, published_vision
 from hf_models.published_seq2seq import WAVE
 
 import zoo
@@ -193,7 +193,7 @@ EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, *published_seq2seq.ALL]
 ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM, STARCODER2, GPT_NEO, PYTHIA, GPTJ, PHI]
-ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, *published_vision.ALL]
+ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, *published_experts.ALL, *published_vision.ALL]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 

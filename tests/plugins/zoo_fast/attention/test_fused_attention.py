@@ -8,6 +8,7 @@ from torch import Tensor
 from zoo import accelerate, compose, recording
 from zoo.acceleration.conditions import why_not
 from zoo.plugin import Alignment, AlignmentContext, Blueprint, Mask
+from zoo_alignment.soft import Soft
 from zoo_fast.attention.fused_attention import AdditiveAttention, InnerProductAttention
 from zoo_transformer.scaled_dot import ScaledDot
 
@@ -48,10 +49,11 @@ def test_inner_products_with_softmax_are_accelerated(scorer, heads):
     [
         ({"align": Blueprint.of(Uniform)}, "alignment 'uniform' is not known as a softmax"),
         ({"scorer": "additive"}, "scorer 'additive' is not known as an inner product"),
+        ({"align": Blueprint.of(Soft, sink=True)}, "the softmax has a sink"),
         ({"scorer": CAPPED}, "the scores of 'scaled-dot' have a cap"),
         ({"scorer": Blueprint.of(Doubled)}, "scorer 'doubled' is not known as an inner product"),
     ],
-    ids=["alignment", "scorer", "cap", "subclass"],
+    ids=["alignment", "scorer", "sink", "cap", "subclass"],
 )
 def test_other_parts_use_the_reference_path(form, reason):
     assert why_not(InnerProductAttention(), build(**form), CPU) == reason
@@ -118,3 +120,11 @@ def test_scales_and_caps_of_scores_are_not_ignored():
         expected = attention(states, states).context
         assert not torch.allclose(build(heads=2)(states, states).context, expected)
         torch.testing.assert_close(accelerate(attention)(states, states).context, expected)
+
+
+def test_a_sink_of_the_weights_is_not_ignored():
+    attention = build(align=Blueprint.of(Soft, sink=True), heads=2)
+    states = 3 * randn(2, 3, 6)
+    expected = attention(states, states).context
+    assert not torch.allclose(build(heads=2)(states, states).context, expected)
+    assert torch.equal(accelerate(attention)(states, states).context, expected)

@@ -24,3 +24,8 @@ def test_subclasses_and_other_classes_use_the_reference_path():
     for align in (Sharpened(), TinyAlignment()):
         assert softmax_dropout(align) is None
         assert why_not_softmax(align) == f"alignment '{align.name}' is not known as a softmax"
+
+
+def test_a_softmax_with_a_sink_uses_the_reference_path():
+    assert softmax_dropout(Soft(sink=True)) is None
+    assert why_not_softmax(Soft(sink=True)) == "the softmax has a sink"
