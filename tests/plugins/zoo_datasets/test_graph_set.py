@@ -126,4 +126,7 @@ def test_a_graph_classifier_trains_and_predicts_by_name(tmp_path):
     done = CliRunner().invoke(app, ["predict", str(tmp_path / "run"), *options])
     lines = done.stdout.splitlines()
     assert len(lines) == 4, done.output
-    assert {line.split()[0] for line in lines} <= {"ring", "line"}
+    assert [line.split()[0].rpartition("/")[2] for line in lines] == [
+        f"graphs.csv:{n}" for n in (2, 3, 4, 5)
+    ]
+    assert {line.split()[1] for line in lines} <= {"ring", "line"}
