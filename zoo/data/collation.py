@@ -56,9 +56,9 @@ def require_values(key: str, array: Array, field: TensorSchema | None) -> None:
     if not array.size and not (field is not None and field.empty):
         is_text = field is not None and field.dtype == "integer"
         raise DataError(f"'{key}' is empty: it has no {'tokens' if is_text else 'values'}")
-    if field is not None and array.ndim and len(array) < field.least:
+    if field is not None and array.ndim and len(array) < field.min_length:
         raise DataError(
-            f"'{key}' has {len(array)} values, but the model takes {field.least} or more"
+            f"'{key}' has {len(array)} values, but the model takes {field.min_length} or more"
         )
 
 
