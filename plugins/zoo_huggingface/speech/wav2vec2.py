@@ -26,8 +26,8 @@ class Wav2Vec2(OptionalHead):
     name = "wav2vec2"
     preprocessor_kind = "audio"
     padding_path = "model.blank"
-    model_classes = ("Wav2Vec2ForCTC", "Wav2Vec2Model", "Wav2Vec2ForPreTraining")
-    headless_classes = ("Wav2Vec2Model", "Wav2Vec2ForPreTraining")
+    headless_classes: ClassVar[tuple[str, ...]] = ("Wav2Vec2Model", "Wav2Vec2ForPreTraining")
+    model_classes: ClassVar[tuple[str, ...]] = ("Wav2Vec2ForCTC", *headless_classes)
     head_keys = ("vocab_size", "pad_token_id")
     template: ClassVar[Mapping[str, Any]] = {
         "model": {

@@ -22,7 +22,7 @@ class ViT(OptionalHead):
     preprocessor_kind = "image"
     unchecked_spec_paths = ("model.source.image_size",)  # any size is allowed without it
     model_classes: ClassVar[tuple[str, ...]] = ("ViTForImageClassification", "ViTModel")
-    headless_classes = ("ViTModel",)
+    headless_classes: ClassVar[tuple[str, ...]] = ("ViTModel",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "classifier",
