@@ -62,6 +62,7 @@ CROSS_CUTTING = {
         "plugins/zoo_huggingface/hf_errors",
         "plugins/zoo_huggingface/hf_fine_tuning",
         "plugins/zoo_huggingface/hf_folder_files",
+        "plugins/zoo_huggingface/hf_base_models",
         "plugins/zoo_huggingface/hf_heads",
         "plugins/zoo_fast/generation/decoding_gpu",
         "plugins/zoo_fast/generation/host_syncs",

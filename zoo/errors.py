@@ -107,10 +107,10 @@ class Problem:
 
 
 class SpecError(ZooError):
-    """Raised when a spec is invalid, with all problems found in it."""
+    """Raised when a spec is invalid, with all problems found in it, each once."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = list(problems)
+        self.problems = list(dict.fromkeys(problems))
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

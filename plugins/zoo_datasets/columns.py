@@ -125,6 +125,8 @@ def _read(
             f"{_EXPECTED[content]}",
             origin,
         ) from None
+    except DataError as error:  # of the file that the value names
+        raise DataError(error.message, f"{origin}: {error.origin}") from None
 
 
 Readers = Mapping[str, Callable[[Any, Path], Any]]

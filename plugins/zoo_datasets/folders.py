@@ -9,12 +9,34 @@ from zoo.plugin import TextLines
 
 
 def list_classes(folder: Path, suffixes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return path and class of each file in ``FOLDER/CLASS/``, sorted."""
-    return [
-        (path, inner.name)
-        for inner in (folder / entry.name for entry in _entries(folder) if entry.is_dir())
-        for path in list_files(inner, suffixes)
-    ]
+    """Return path and class of each file in ``FOLDER/CLASS/`` and the folders in it, sorted.
+
+    The result is empty if there are only files, without folders of classes.
+
+    Raises:
+        DataError: if a folder of a class has no such file, or a file is not in one.
+    """
+    classes = [entry for entry in _entries(folder) if entry.is_dir()]
+    found = [(path, each.name) for each in classes for path in _walk(Path(each.path), suffixes)]
+    if not found:
+        return []
+    if loose := list_files(folder, suffixes):
+        raise DataError("the file is not in the folder of a class; move or remove it", loose[0])
+    used = {name for _, name in found}
+    for each in classes:
+        if each.name not in used:
+            named = ", ".join(suffixes)
+            raise DataError(f"the folder of a class has no file {named}; remove it", each.path)
+    return found
+
+
+def _walk(folder: Path, suffixes: Sequence[str]) -> list[str]:
+    """Return the paths of the files in a folder and in the folders in it."""
+    # Links to folders are not followed here: one may lead back.
+    inner = [Path(entry.path) for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)]
+    return sorted(
+        [*list_files(folder, suffixes), *(path for each in inner for path in _walk(each, suffixes))]
+    )
 
 
 def list_files(folder: Path, suffixes: Sequence[str]) -> list[str]:

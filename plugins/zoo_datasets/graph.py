@@ -32,7 +32,9 @@ class GraphDataset(Dataset):
       ``split``; the node table has the column ``graph``, the ID of its graph, and needs no
       ``label`` or ``split``, which are not used. IDs of nodes are unique in the table.
 
-    Self-loops are added by the encoder (``self_loops`` of `graph-attention`).
+    An edge that occurs twice, or in both directions of an undirected graph, counts once; other
+    columns of the edge table are reported and not used. Self-loops are added by the encoder
+    (``self_loops`` of `graph-attention`).
 
     Args:
         file: the ``.npz`` file.
@@ -105,7 +107,8 @@ class GraphDataset(Dataset):
             features = features / np.where(sums == 0, 1, sums)
         if self.undirected:
             edges = np.concatenate([edges, edges[:, ::-1]])
-        return features.astype(np.float32), edges
+        _, first = np.unique(edges, axis=0, return_index=True)
+        return features.astype(np.float32), edges[np.sort(first)]
 
     def _mask(self, graph: Graph, *, evaluation: bool) -> Array:
         """Return which nodes are in the loss; none is valid for prediction with ``split: all``."""

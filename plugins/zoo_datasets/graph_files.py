@@ -1,11 +1,12 @@
 """Files with a graph."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from zoo import DataError
+from zoo import DataError, ZooWarning
 from zoo.plugin import Array, suggest
 from zoo_datasets.array_rows import read_npz
 from zoo_datasets.csv_rows import CsvRows, require_columns
@@ -206,6 +207,9 @@ def _read_number(text: str, column: str, origin: str) -> float:
 def read_edges(rows: CsvRows, numbers: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     """Yield the numbers of the source and the target of each edge of a table."""
     require_columns(rows, ["source", "target"])
+    if others := [column for column in rows.columns if column not in ("source", "target")]:
+        named = ", ".join(f"'{column}'" for column in others)
+        warnings.warn(f"{rows.path}: {named} of the edges is not used", ZooWarning, stacklevel=2)
     for index, row in enumerate(rows):
         for column in ("source", "target"):
             if row[column] not in numbers:

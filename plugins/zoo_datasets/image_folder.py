@@ -16,8 +16,8 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 class ImageFolder(Dataset):
     """Images with a label: ``FOLDER/CLASS/*.png``, or a folder of images and a file of labels.
 
-    Reads PNG, JPEG, BMP, GIF, WebP, TIFF and PPM files. Other files are ignored. The order is that
-    of the sorted names, or of the lines of ``labels``.
+    Reads PNG, JPEG, BMP, GIF, WebP, TIFF and PPM files, also in folders of the folder of a class.
+    Other files are ignored. The order is that of the sorted names, or of the lines of ``labels``.
 
     Args:
         folder: a folder with one folder of images per class; with ``labels``, a folder of images.

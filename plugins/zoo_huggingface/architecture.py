@@ -37,7 +37,7 @@ from zoo_huggingface.generation import (
     read_generation_config,
 )
 from zoo_huggingface.original_outputs import original_outputs
-from zoo_huggingface.preprocessor_files import read_preprocessor
+from zoo_huggingface.preprocessor_files import preprocessor_files, read_preprocessor
 from zoo_huggingface.shared_tensors import check_copies, is_same
 from zoo_huggingface.tokenizer_files import read_padding_id
 
@@ -91,6 +91,10 @@ class Architecture(Importer):
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
         return read_defaults(self.name)
+
+    def default(self, key: str) -> Any:
+        """Return the default of a key of the config in transformers."""
+        return self._defaults.get(key)
 
     def matches(self, config: Config) -> bool:
         return config.get("model_type") == self.name
@@ -168,7 +172,7 @@ class Architecture(Importer):
             raise ZooError(
                 f"model.type is '{model_type}', but an export to {self.name} needs {supported}"
             )
-        for field in self.fields:
+        for field in self.exported_fields(spec):
             path = field.paths.split()[0]
             value = get_path(spec, path) if field.default is None else self.require(spec, path)
             config[field.key] = field.write(value, original.get(field.key))
@@ -176,10 +180,17 @@ class Architecture(Importer):
         self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
         return config
 
+    def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return preprocessor_files(spec) if self.preprocessor_kind else {}
+
     @property
     def model_types(self) -> tuple[str, ...]:
         """The models of the zoo that can be exported."""
         return (self.template["model"]["type"],)
+
+    def exported_fields(self, spec: Mapping[str, Any]) -> Sequence[ConfigField]:
+        """Return the fields that an export of a spec writes."""
+        return self.fields
 
     def require(self, spec: Mapping[str, Any], path: str) -> Any:
         """Return the value at a path of a spec; raise ZooError if it is not set."""

@@ -21,7 +21,10 @@ def is_regression(config: Mapping[str, Any]) -> bool:
 
 
 def read_labels(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of the classes, in the order of their IDs."""
+    """Return the names of the classes, in the order of their IDs.
+
+    Of classes with the same name, as two of ImageNet, the later ones have their ID in the name.
+    """
     labels = get_mapping(config, "id2label")
     count = get_value(config, "num_labels", int, len(labels) or 2)
     if not labels:
@@ -32,7 +35,8 @@ def read_labels(config: Mapping[str, Any]) -> list[str]:
     names = [by_id.get(str(i)) for i in range(count)]
     if not all(isinstance(name, str | int) for name in names):
         raise config_error("id2label", labels, f"it should name the classes 0 to {count - 1}")
-    return [str(name) for name in names]
+    texts = [str(name) for name in names]
+    return [f"{name} ({i})" if name in texts[:i] else name for i, name in enumerate(texts)]
 
 
 def is_multi_label(config: Mapping[str, Any]) -> bool:
@@ -51,6 +55,8 @@ def write_labels(config: dict[str, Any], spec: Mapping[str, Any], count: int) ->
     if not isinstance(names, list) or len(names) != count:
         known = get_mapping(config, "id2label")
         names = read_labels(config) if len(known) == count else [f"LABEL_{i}" for i in range(count)]
+    if len(get_mapping(config, "id2label")) == count and read_labels(config) == names:
+        return
     config.pop("num_labels", None)
     config["id2label"] = {str(i): str(name) for i, name in enumerate(names)}
     config["label2id"] = {str(name): i for i, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Preprocessors from the image processor or feature extractor of a folder.
+"""Preprocessors from the image processor or feature extractor of a folder, and back.
 
 What the preprocessors of the zoo do not compute is reported by its key, and the model is imported
 without a preprocessor.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo import ZooError, ZooWarning
-from zoo_huggingface.config_fields import config_error, get_value, read_json
+from zoo_huggingface.config_fields import config_error, get_path, get_value, read_json
 
 FILE = "preprocessor_config.json"
 _BILINEAR = 2
@@ -62,6 +62,40 @@ def read_preprocessor(folder: Path, kind: str) -> dict[str, Any]:
     return {"preprocessor": found}
 
 
+def preprocessor_files(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the file of an export, empty if the source of a spec has no equal in transformers."""
+    source = get_path(spec, "preprocessing.source") or {}
+    kind = str(source.get("type")).rpartition(":")[2]
+    if kind == "audio":
+        sizes = {"feature_size": 1, "padding_side": "right", "padding_value": 0.0}
+        rates = {"sampling_rate": source["rate"], "do_normalize": source["normalise"]}
+        return {FILE: {"feature_extractor_type": "Wav2Vec2FeatureExtractor", **rates, **sizes}}
+    if kind != "image" or source["resize"] not in ("stretch", "none") or source["binarise"]:
+        return {}
+    resize, size = source["resize"] == "stretch", source["size"]
+    if resize and size is None:
+        return {}
+    height, width = size if isinstance(size, list) else (size, size)
+    sizes = {"size": {"height": height, "width": width}, "resample": _BILINEAR} if resize else {}
+    channels = get_path(spec, "model.source.channels") or 3
+    mean, std = (
+        value if isinstance(value, list) else [value] * channels
+        for value in (source["mean"], source["std"])
+    )
+    return {
+        FILE: {
+            "image_processor_type": "ViTImageProcessor",
+            "do_resize": resize,
+            **sizes,
+            "do_rescale": True,
+            "rescale_factor": 1 / 255,
+            "do_normalize": True,
+            "image_mean": mean,
+            "image_std": std,
+        }
+    }
+
+
 def _image(rest: dict[str, Any]) -> dict[str, Any]:
     resizes, size = rest.pop("do_resize", True), rest.pop("size", 224)
     resample = rest.pop("resample", _BILINEAR)
@@ -85,7 +119,7 @@ def _audio(rest: dict[str, Any]) -> dict[str, Any]:
     normalise = get_value(rest, "do_normalize", bool, True, file=FILE)
     for key in ("sampling_rate", "do_normalize"):
         rest.pop(key, None)
-    return {"type": "audio", "rate": rate, "normalise": normalise}
+    return {"type": "audio", "rate": rate, "resample": True, "normalise": normalise}
 
 
 def _is_one_of(value: Any, allowed: tuple[Any, ...]) -> bool:

@@ -81,7 +81,9 @@ class Audio(Preprocessor):
                 )
             samples = resample_wave(samples.astype(np.float64), rate, self.rate)
         seconds = len(samples) / self.rate
-        if not len(samples) or seconds < self.min_seconds:
+        if not len(samples):
+            raise DataError("the audio has no samples")
+        if seconds < self.min_seconds:
             raise DataError(f"the audio has {seconds:.3g} s; the minimum is {self.min_seconds} s")
         if self.max_seconds is not None and seconds > self.max_seconds:
             raise DataError(f"the audio has {seconds:.3g} s; the maximum is {self.max_seconds} s")

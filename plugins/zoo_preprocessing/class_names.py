@@ -27,7 +27,11 @@ class ClassNames:
             if len(self.ids) < len(names):
                 twice = next(name for name in names if list(names).count(name) > 1)
                 raise ZooError(f"classes contains {twice!r} more than once")
-            self._check_count(len(names), "classes has")
+            self._check_count(
+                len(names),
+                "classes has",
+                "write {target: label}, without classes, for those of the data",
+            )
 
     def fit(self, labels: Iterable[Any]) -> dict[str, Any]:
         """Return the parameter ``classes``, sorted; integers from 0 keep their values as IDs."""
@@ -63,11 +67,11 @@ class ClassNames:
     def random(self, rng: np.random.Generator) -> Name:
         return (self.names or ["a", "b", "c"])[int(rng.integers(len(self.names or "abc")))]
 
-    def _check_count(self, count: int, subject: str) -> None:
+    def _check_count(self, count: int, subject: str, remedy: str = "") -> None:
         if self.num_classes is not None and count > self.num_classes:
             raise ZooError(
                 f"{subject} {count} labels, but the model has {self.num_classes} classes; set the "
-                f"number of classes of the model to {count}"
+                f"number of classes of the model to {count}" + (remedy and f", or {remedy}")
             )
 
 

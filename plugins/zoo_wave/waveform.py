@@ -133,7 +133,7 @@ class Waveform(Embedding):
         return positioned.masked_fill(padding_mask, 0.0)
 
     def input_schema(self) -> TensorSchema:
-        return TensorSchema(("B", "L"), "float", pad=math.nan)
+        return TensorSchema(("B", "L"), "float", pad=math.nan, min_length=self._required_samples(1))
 
     def mask(self, inputs: Tensor) -> Tensor:
         lengths, max_length = _num_samples(inputs), inputs.shape[1]

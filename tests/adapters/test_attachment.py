@@ -40,6 +40,24 @@ def test_a_pattern_without_a_match_is_an_error_with_its_place(tmp_path):
     assert "'*.qeury' matches no module that 'lora' can adapt" in problem.message
 
 
+def test_a_pattern_without_a_match_is_reported_once_by_a_training(tmp_path):
+    zoo.save(zoo.compose("bert-tiny"), tmp_path / "base.safetensors")
+    spec = {
+        "extends": str(tmp_path / "base.safetensors"),
+        "name": "mine",
+        "adapters": {"a": {"type": "lora", "targets": ["nothing"]}},
+        "train": {
+            "data": {"type": "arrays", "file": "a.npz", "fields": {}},
+            "optimiser": {"type": "adam", "lr": 0.1},
+            "steps": 1,
+        },
+    }
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.train(spec, output=tmp_path / "run")
+    found = [problem for problem in caught.value.problems if "nothing" in problem.message]
+    assert len(found) == 1
+
+
 def test_all_problems_of_adapters_are_reported_together():
     adapters = {name: {"type": "lora", "targets": [f"nothing.{name}"]} for name in ("a", "b")}
     with pytest.raises(zoo.SpecError) as caught:

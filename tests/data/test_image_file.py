@@ -32,6 +32,18 @@ def test_16_bits_become_8(tmp_path):
     assert read_image(tmp_path / "a.png").tolist() == [[[0], [1], [255]]]
 
 
+def test_16_bits_of_a_grey_map_become_8(tmp_path):
+    (tmp_path / "a.pgm").write_bytes(b"P5 3 1 65535\n" + np.array([0, 256, 65535], ">u2").tobytes())
+    assert read_image(tmp_path / "a.pgm").tolist() == [[[0], [1], [255]]]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_pixels_of_an_unknown_range_are_rejected(tmp_path, dtype):
+    Image.fromarray(np.array([[0, 1, 1]], dtype)).save(tmp_path / "a.tif")
+    with pytest.raises(DataError, match=r"a\.tif: .*32-bit pixels is unknown; convert it to 8 or"):
+        read_image(tmp_path / "a.tif")
+
+
 def test_the_orientation_of_exif_is_applied(tmp_path):
     image = Image.fromarray(PIXELS)
     exif = image.getexif()

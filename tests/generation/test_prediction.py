@@ -91,13 +91,17 @@ def test_an_empty_waveform_and_file_raise(tmp_path):
     source = {"type": "log-mel", "rate": 8000, "window": 64, "hop": 32, "mels": 8}
     spec = {"type": "classifier", "source": source, "encoder": GRU, "classes": 3}
     model = compose(spec, preprocessing={"source": {"type": "audio", "rate": 8000}})
-    with pytest.raises(DataError, match="input 1: the audio has 0 s"):
+    with pytest.raises(DataError, match="input 1: the audio has no samples"):
         zoo.predict(model, [Audio(np.zeros(0, np.float32), 8000)])
     soundfile.write(tmp_path / "none.wav", np.zeros(0), 8000)
     (tmp_path / "zero.wav").write_bytes(b"")
     for name in ("none.wav", "zero.wav"):
         with pytest.raises(DataError):
             zoo.predict(model, [tmp_path / name])
+    zoo.save(model, tmp_path / "model.safetensors")
+    path = str(tmp_path / "none.wav")
+    done = CliRunner().invoke(app, ["predict", str(tmp_path / "model.safetensors"), path])
+    assert str(done.exception) == f"{path}: the audio has no samples"
 
 
 def test_an_empty_image_raises(tmp_path):

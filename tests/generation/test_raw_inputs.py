@@ -146,6 +146,8 @@ def test_wrong_inputs_raise(tmp_path):
     model = zoo.compose(captioner())
     with pytest.raises(DataError, match=r"none\.png: there is no such file"):
         zoo.generate(model, ["none.png"])
+    with pytest.raises(DataError, match="it is a folder; name the files in it"):
+        zoo.generate(model, [tmp_path])
     (tmp_path / "a.png").write_text("text")
     with pytest.raises(DataError, match=r"a\.png: it is not a valid PNG"):
         zoo.generate(model, [tmp_path / "a.png"])
@@ -200,5 +202,5 @@ def test_prediction_needs_a_preprocessor_and_a_model_with_one_class_for_each_ite
     plain = {k: v for k, v in classifier().items() if k != "preprocessing"}
     with pytest.raises(ZooError, match="'classifier' has no preprocessor for 'source'"):
         zoo.predict(zoo.compose(plain), [PIXELS])
-    with pytest.raises(ZooError, match="does not compute one class for each item"):
+    with pytest.raises(ZooError, match="one class for each item; generate with it: zoo generate"):
         zoo.predict(zoo.compose("transformer-tiny"), ["a"])

@@ -142,7 +142,7 @@ def compare_logits(name, ours, theirs):
         ).logits
         valid = valid[:, :-1]
         return ours({"source": source, "target": target}).logits[valid], expected[valid]
-    if model_type == "ctc-recogniser":
+    if theirs.main_input_name == "input_values":
         return _audio_logits(ours, theirs)
     if model_type == "two-towers":
         return _tower_logits(ours, theirs)
@@ -220,13 +220,16 @@ def _audio_logits(ours, theirs):
     lengths = [60, 31, 44]
     for row, length in zip(audio, lengths, strict=True):
         row[length:] = float("nan")
-    outputs = ours({"source": audio, "target": torch.ones(3, 2, dtype=torch.long)})
+    headless = ours.name == "features"
+    target = {} if headless else {"target": torch.ones(3, 2, dtype=torch.long)}
+    outputs = ours({"source": audio, **target})
+    output = "last_hidden_state" if headless else "logits"
     if theirs.config.feat_extract_norm == "layer":
         mask = (~audio.isnan()).long()
-        logits = theirs(input_values=audio.nan_to_num(0.0), attention_mask=mask).logits
+        logits = theirs(input_values=audio.nan_to_num(0.0), attention_mask=mask)[output]
         return outputs.logits[outputs.mask], logits[outputs.mask]
     separate = [
-        theirs(input_values=row[None, :length]).logits[0]
+        theirs(input_values=row[None, :length])[output][0]
         for row, length in zip(audio, lengths, strict=True)
     ]
     return outputs.logits[outputs.mask], torch.cat(separate)

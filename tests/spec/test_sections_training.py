@@ -140,6 +140,12 @@ def test_an_error_has_the_line_of_its_value(check, old, new, message):
         check(SPEC.replace(old, new))
 
 
+@pytest.mark.parametrize("setting", ["patience: 2", "monitor: perplexity"])
+def test_early_stopping_without_validation_data_raises(check, setting):
+    with pytest.raises(zoo.SpecError, match=r"spec\.yaml:10:\d+: train\.evaluate: .*validation"):
+        check(f"{SPEC}  evaluate: {{{setting}}}\n")
+
+
 def test_model_weights_have_shared_parameters_once_and_only_those_that_are_trained():
     class Tied(nn.Module):
         def __init__(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -42,14 +43,17 @@ class InputLines:
 
     @contextmanager
     def report_lines(self) -> Iterator[None]:
-        """Name the line of a file in the error of an input that cannot be used."""
+        """Name the line of a file, or the file, in the error of an input that cannot be used."""
         from zoo.errors import DataError, InputError
 
         try:
             yield
         except InputError as error:
             if self.origin is None:
-                raise
+                line = self.lines[error.number - 1]
+                if not os.path.isfile(line):
+                    raise
+                raise DataError(error.message, line) from None
             raise DataError(error.message, f"{self.origin}:{error.number}") from None
 
 

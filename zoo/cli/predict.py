@@ -29,6 +29,7 @@ class Row(NamedTuple):
     predictions: list[Any]
     names: Sequence[str] | None
     has_positions: bool
+    from_dataset: bool = False
 
     def as_json(self) -> dict[str, Any]:
         if not self.has_positions:
@@ -59,7 +60,7 @@ class Row(NamedTuple):
         """Yield what is printed: a line, or a line for each entity or node of a graph."""
         if not self.has_positions:
             (one,) = self.predictions
-            yield str(one)
+            yield f"{self.input}  {one}" if self.from_dataset else str(one)
         elif (entities := self.entities()) is not None:
             for each in entities:
                 yield f"{each['text']}  {each['label']} {each['probability']:.4f}"
@@ -91,7 +92,7 @@ def command(
     A classifier prints the class and its probability, or the labels above 0.5 if it is multi-label;
     a regressor prints numbers, a tagger a line for each token, or for each entity if its labels are
     tags such as B-PER and O, a node classifier a line for each node of the graph of --data. The
-    texts of a pair are separated by a tab.
+    texts of a pair are separated by a tab. Lines of a dataset start with the file of the example.
     """
     from zoo.hub.models import load
 
@@ -184,4 +185,4 @@ def _predict_dataset(
             value = {key: example[key] for key in keys if key in example}
             yield examples.origin(index), value, examples.position_names(index)
 
-    return _predict(model, items(), top)
+    return [row._replace(from_dataset=True) for row in _predict(model, items(), top)]

@@ -48,7 +48,7 @@ def prepare_example(schema: BatchSchema, arrays: ExampleArrays) -> dict[str, Arr
 
 
 def require_values(key: str, array: Array, field: TensorSchema | None) -> None:
-    """Raise DataError if the encoded value of a key has no values, before special tokens are added.
+    """Raise DataError if the encoded value of a key is too short, before special tokens are added.
 
     Args:
         field: the schema of the key; None if it is not known.
@@ -56,6 +56,10 @@ def require_values(key: str, array: Array, field: TensorSchema | None) -> None:
     if not array.size and not (field is not None and field.empty):
         is_text = field is not None and field.dtype == "integer"
         raise DataError(f"'{key}' is empty: it has no {'tokens' if is_text else 'values'}")
+    if field is not None and array.ndim and len(array) < field.min_length:
+        raise DataError(
+            f"'{key}' has {len(array)} values, but the model takes {field.min_length} or more"
+        )
 
 
 def convert(key: str, array: Array, field: TensorSchema) -> Array:

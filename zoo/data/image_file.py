@@ -15,7 +15,7 @@ from zoo.errors import DataError, MissingExtra
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """Other formats of Pillow are not read: that of EPS starts another program, Ghostscript."""
-_GREY_MODES = {"1", "L", "LA", "I;16", "I;16B", "I;16L", "I", "F"}
+_GREY_MODES = {"1", "L", "LA", "I;16", "I;16B", "I;16L", "I"}
 
 
 def read_image(source: str | os.PathLike[str] | bytes) -> NDArray[np.uint8]:
@@ -43,6 +43,7 @@ def read_image(source: str | os.PathLike[str] | bytes) -> NDArray[np.uint8]:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             opened = io.BytesIO(source) if isinstance(source, bytes) else source
             with Image.open(opened, formats=_FORMATS) as image:
+                _check_depth(image)
                 pixels = np.asarray(_to_8_bits(ImageOps.exif_transpose(image)))
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         raise too_large(f"the image has more than {bound:,} pixels", file) from None
@@ -55,6 +56,12 @@ def read_image(source: str | os.PathLike[str] | bytes) -> NDArray[np.uint8]:
         reason = (error.strerror or str(error)).lower()
         raise DataError(f"cannot be read: {reason}", file) from None
     return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _check_depth(image: Any) -> None:
+    # Mode I also has the 16 bits of PNG and PGM files; in TIFF files it has 32.
+    if image.mode == "F" or (image.mode == "I" and image.format == "TIFF"):
+        raise ValueError("the range of its 32-bit pixels is unknown; convert it to 8 or 16 bits")
 
 
 def _to_8_bits(image: Any) -> Any:

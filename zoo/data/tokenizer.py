@@ -154,17 +154,17 @@ class Tokenizer:
         found: dict[str, None] = {}
         with _report_errors("the tokenizer cannot encode the text"):
             for text in texts:
-                if self._unknown_id is None:
+                if self.unknown_id is None:
                     found.update(dict.fromkeys(c for c in text if not self.backend.encode(c).ids))
                     continue
                 encoding = self.backend.encode(text, add_special_tokens=False)
                 pairs = zip(encoding.ids, encoding.offsets, strict=True)
-                parts = (text[slice(*span)] for i, span in pairs if i == self._unknown_id)
+                parts = (text[slice(*span)] for i, span in pairs if i == self.unknown_id)
                 found.update(dict.fromkeys(parts))
         return [part for part in found if part.strip()]
 
     @cached_property
-    def _unknown_id(self) -> int | None:
+    def unknown_id(self) -> int | None:
         """The ID of the unknown token, if the tokenizer has one."""
         model = json.loads(self.backend.to_str())["model"]
         if model.get("unk_id") is not None:  # of Unigram models

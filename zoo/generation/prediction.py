@@ -153,6 +153,8 @@ def _hint(model: Model) -> str:
     schema = model.output_schema()
     if schema is not None and schema.logits == "feature":
         return "; it gives features: call it with a batch, its outputs have them as 'logits'"
+    if schema is not None and schema.decoding:
+        return "; generate with it: zoo generate"
     return ""
 
 

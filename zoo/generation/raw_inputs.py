@@ -92,6 +92,8 @@ def read_value(preprocessor: Preprocessor, value: Any) -> Any:
     is_text = preprocessor.content in ("text", "texts", "label", "labels")
     if isinstance(value, Path) or (isinstance(value, str) and not is_text):
         path = Path(value)
+        if path.is_dir():
+            raise DataError("it is a folder; name the files in it", str(path))
         if not path.is_file():
             raise DataError("there is no such file", str(path))
         return preprocessor.read(path)

@@ -32,6 +32,7 @@ class TensorSchema(NamedTuple):
         prefix, suffix: token IDs that are added before and after the tokens of a text, such as bos
             and eos.
         empty: whether an example may have no values, such as a graph without edges.
+        min_length: smallest length of an example, such as the samples of one frame of a waveform.
     """
 
     dims: tuple[str | int, ...] | None = None
@@ -44,6 +45,7 @@ class TensorSchema(NamedTuple):
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
     empty: bool = False
+    min_length: int = 0
 
     def with_dims(self, *dims: str | int) -> TensorSchema:
         """Return the schema of IDs of the same range in a tensor with other dimensions."""

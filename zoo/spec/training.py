@@ -283,6 +283,9 @@ class Training:
             message = "'checkpointing' cannot be used with 'compile', which plans memory itself"
             raise InvalidParameter("checkpointing", message)
         self.evaluate: Evaluation = evaluate.build() if evaluate else Evaluation()
+        if self.validation is None and (self.evaluate.patience or self.evaluate.monitor != "loss"):
+            message = "'patience' and 'monitor' need data to evaluate on: set train.validation"
+            raise InvalidParameter("evaluate", message)
         self.checkpoints: Checkpoints = checkpoints.build() if checkpoints else Checkpoints()
         self.log: Log = log.build() if log else Log()
 

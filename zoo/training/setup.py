@@ -13,6 +13,7 @@ from zoo.acceleration import accelerate
 from zoo.adapters import reset_adapters
 from zoo.data.batches import Batches, open_batches
 from zoo.data.preprocessing import fit_preprocessors
+from zoo.data.unknown_tokens import warn_unknown_tokens
 from zoo.errors import ZooError
 from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
@@ -157,6 +158,8 @@ def build_setup(
         "progress": progress,
     }
     batches = open_batches(training.data, model, preprocessors, training.batch, **options)
+    if processes.is_main:
+        warn_unknown_tokens(batches.examples, preprocessors)
     validation = None
     if training.validation is not None:
         source = limit_examples(training.validation, training.evaluate.limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -268,7 +269,7 @@ def _embedding_names(model: Model, key: str) -> set[str]:
 
 def start_from(
     model: Model,
-    weights: str,
+    weights: str | os.PathLike[str],
     *,
     parts: Mapping[str, str] | None = None,
     registry: ComponentRegistry | None = None,
@@ -285,7 +286,7 @@ def start_from(
     Raises:
         ZooError: if there is no such model, or it does not fit.
     """
-    opened = open_base(Start(weights=weights), registry)
+    opened = open_base(Start(weights=os.fspath(weights)), registry)
     own = model.tokenizer or {}
     tokenizers = {key: own.get(key) for key in opened.tokenizers}
     plan = StartPlan(opened, *match_model(model, opened, parts, tokenizers))

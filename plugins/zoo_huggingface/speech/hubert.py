@@ -1,4 +1,4 @@
-"""HuBERT with a CTC head."""
+"""HuBERT with a CTC head, or without a head."""
 
 from typing import Any
 
@@ -10,10 +10,11 @@ from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 
 
 class Hubert(Wav2Vec2):
-    """HuBERT for speech recognition: the architecture of wav2vec 2.0 (Hsu et al. 2021)."""
+    """HuBERT, with the architecture of wav2vec 2.0 (Hsu et al. 2021)."""
 
     name = "hubert"
-    model_classes = ("HubertForCTC",)
+    model_classes = ("HubertForCTC", "HubertModel")
+    headless_classes = ("HubertModel",)
     fields = (
         *Wav2Vec2.fields,
         ConfigField("feat_proj_layer_norm", "model.source.last_norm", bool, True),

@@ -1,9 +1,11 @@
-"""wav2vec 2.0 with a CTC head."""
+"""wav2vec 2.0 with a CTC head, or without a head."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo_huggingface.architecture import Architecture, Config
+from zoo.plugin import TensorReader
+from zoo_huggingface.architecture import Config
 from zoo_huggingface.config_fields import (
     ConfigField,
     RequiredValue,
@@ -13,16 +15,20 @@ from zoo_huggingface.config_fields import (
     get_value,
 )
 from zoo_huggingface.config_keys import ignored_keys
+from zoo_huggingface.optional_head import OptionalHead
+from zoo_huggingface.speech.ctc_tokenizer import read_ctc_tokenizer
 from zoo_huggingface.templates import activation_field, transformer_template
 
 
-class Wav2Vec2(Architecture):
-    """wav2vec 2.0 for speech recognition (Baevski et al. 2020)."""
+class Wav2Vec2(OptionalHead):
+    """wav2vec 2.0 for speech recognition, or without a head (Baevski et al. 2020)."""
 
     name = "wav2vec2"
     preprocessor_kind = "audio"
     padding_path = "model.blank"
-    model_classes = ("Wav2Vec2ForCTC",)
+    headless_classes: ClassVar[tuple[str, ...]] = ("Wav2Vec2Model", "Wav2Vec2ForPreTraining")
+    model_classes: ClassVar[tuple[str, ...]] = ("Wav2Vec2ForCTC", *headless_classes)
+    head_keys = ("vocab_size", "pad_token_id")
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "ctc-recogniser",
@@ -31,6 +37,7 @@ class Wav2Vec2(Architecture):
         },
         "sampler": "ctc-greedy",
         "objective": {"type": "ctc"},
+        "metrics": ["wer", "cer"],
     }
     fields: ClassVar[Sequence[ConfigField]] = (
         ConfigField("hidden_size", "model.source.dim"),
@@ -93,6 +100,18 @@ class Wav2Vec2(Architecture):
         RequiredValue("adapter_attn_dim", None, "adapters are not supported"),
     )
 
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        found = bool(self.tokenizers(folder, config))
+        return {**super().extend_config(config, folder, weights), "has_tokenizer": found}
+
+    def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path | Mapping[str, Any]]:
+        """Return the tokenizer of the targets: ``tokenizer.json``, or made of ``vocab.json``."""
+        if not self.has_head(config):
+            return {}
+        file = folder / "tokenizer.json"
+        found = file if file.is_file() else read_ctc_tokenizer(folder)
+        return {"target": found} if found else {}
+
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         source, norm = spec["model"]["source"], spec["model"]["encoder"]["norm"]
         # transformers has one norm: before the first block, or after the last.
@@ -111,9 +130,12 @@ class Wav2Vec2(Architecture):
             raise config_error(
                 "conv_dim", widths, "convolutions of different widths are not supported"
             )
+        if config.get("has_tokenizer"):
+            spec["preprocessing"] = {"target": {"type": "text"}}
         source |= {"channels": widths[0], "kernels": kernels, "strides": strides}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
         source = get_path(spec, "model.source")
         count = len(source["kernels"])
         config["conv_dim"] = [source["channels"]] * count

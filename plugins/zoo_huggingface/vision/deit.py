@@ -7,6 +7,7 @@ import yaml
 
 from zoo_huggingface.architecture import MAPS, Config
 from zoo_huggingface.config_fields import get_path
+from zoo_huggingface.optional_head import is_headless
 from zoo_huggingface.vision.vit import ViT
 
 _CLASSES = {False: "DeiTForImageClassification", True: "DeiTForImageClassificationWithTeacher"}
@@ -14,10 +15,11 @@ _CLASSES = {False: "DeiTForImageClassification", True: "DeiTForImageClassificati
 
 
 class DeiT(ViT):
-    """DeiT with one classifier, or with one for each of its two tokens (Touvron et al. 2021)."""
+    """DeiT with a classifier for one or both of its tokens, or without (Touvron et al. 2021)."""
 
     name = "deit"
-    model_classes = tuple(_CLASSES.values())
+    model_classes = (*_CLASSES.values(), "DeiTModel")
+    headless_classes = ("DeiTModel",)
     tokens = 2
     template: ClassVar[Mapping[str, Any]] = {
         **ViT.template,
@@ -47,7 +49,8 @@ class DeiT(ViT):
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().update_config(config, spec)
-        config["architectures"] = [_CLASSES[bool(get_path(spec, "model.distilled"))]]
+        if not is_headless(spec):
+            config["architectures"] = [_CLASSES[bool(get_path(spec, "model.distilled"))]]
 
 
 def _is_distilled(config: Config) -> bool:

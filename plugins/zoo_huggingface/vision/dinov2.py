@@ -13,7 +13,6 @@ from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import transformer_template
 from zoo_huggingface.vision.vit import ViT
 
-_CLASSES = {"classifier": "Dinov2ForImageClassification", "features": "Dinov2Model"}
 _RATIOS = range(1, 65)
 _HIDDEN = "model.encoder.feed_forward.hidden"
 
@@ -22,7 +21,8 @@ class Dinov2(ViT):
     """DINOv2 with a classifier or without a head, for images of one size (Oquab et al. 2023)."""
 
     name = "dinov2"
-    model_classes = tuple(_CLASSES.values())
+    model_classes = ("Dinov2ForImageClassification", "Dinov2Model")
+    headless_classes = ("Dinov2Model",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "classifier",
@@ -31,6 +31,7 @@ class Dinov2(ViT):
             "pooling": "first-mean",
         },
         "objective": "cross-entropy",
+        "metrics": ["accuracy"],
     }
     fields = (
         *(
@@ -55,10 +56,6 @@ class Dinov2(ViT):
             }
         ),
     }
-
-    @property
-    def model_types(self) -> tuple[str, ...]:
-        return tuple(_CLASSES)
 
     def map(self, config: Config) -> Path | dict[str, Any]:
         path = MAPS / f"{self.name}.yaml"
@@ -89,18 +86,9 @@ class Dinov2(ViT):
             gated=feed_forward["gated"],
         )
 
-    def set_head(self, spec: dict[str, Any], config: Config) -> None:
-        if _CLASSES["features"] not in (config.get("architectures") or ()):
-            super().set_head(spec, config)
-            return
-        model = spec["model"]
-        spec["model"] = {key: model[key] for key in ("source", "encoder")} | {"type": "features"}
-        del spec["objective"]
-
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().update_config(config, spec)
         config["use_mask_token"] = False  # only pretraining uses it, and it is not imported
-        config["architectures"] = [_CLASSES[str(spec["model"]["type"]).rpartition(":")[2]]]
         dim, hidden = get_path(spec, self.dim_path), get_path(spec, _HIDDEN)
         gated = config["use_swiglu_ffn"]
         for ratio in (config.get("mlp_ratio", 4), *_RATIOS):

@@ -5,27 +5,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from zoo import ZooError
-from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.config_fields import (
-    ConfigField,
-    config_error,
-    get_mapping,
-    get_path,
-    get_value,
-)
+from zoo_huggingface.architecture import Config
+from zoo_huggingface.config_fields import ConfigField, config_error, get_path, get_value
 from zoo_huggingface.config_keys import ignored_keys
+from zoo_huggingface.labels import read_labels, write_labels
+from zoo_huggingface.optional_head import OptionalHead, is_headless
 from zoo_huggingface.templates import activation_field, transformer_template
 
 _LENGTH = "model.encoder.position.length"
 
 
-class ViT(Architecture):
-    """ViT with a classifier, for square images (Dosovitskiy et al. 2021)."""
+class ViT(OptionalHead):
+    """ViT with a classifier or without a head, for square images (Dosovitskiy et al. 2021)."""
 
     name = "vit"
     preprocessor_kind = "image"
     unchecked_spec_paths = ("model.source.image_size",)  # any size is allowed without it
-    model_classes: ClassVar[tuple[str, ...]] = ("ViTForImageClassification",)
+    model_classes: ClassVar[tuple[str, ...]] = ("ViTForImageClassification", "ViTModel")
+    headless_classes: ClassVar[tuple[str, ...]] = ("ViTModel",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "classifier",
@@ -33,6 +30,7 @@ class ViT(Architecture):
             "encoder": transformer_template(norm={"place": "pre"}, position={"type": "learned"}),
         },
         "objective": "cross-entropy",
+        "metrics": ["accuracy"],
     }
     fields: ClassVar[Sequence[ConfigField]] = (
         ConfigField("hidden_size", "model.source.dim"),
@@ -75,14 +73,13 @@ class ViT(Architecture):
             )
         model["source"]["image_size"] = side
         model["encoder"]["position"]["length"] = (side // patch) ** 2 + self.tokens
-        self.set_head(spec, config)
-
-    def set_head(self, spec: dict[str, Any], config: Config) -> None:
-        """Set the number of classes."""
-        labels = get_mapping(config, "id2label")
-        spec["model"]["classes"] = len(labels) or get_value(config, "num_labels", int, 2)
+        if self.has_head(config):
+            names = read_labels(config)
+            model["classes"] = len(names)
+            spec["preprocessing"] = {"target": {"type": "label", "classes": names}}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
         length, patch = self.require(spec, _LENGTH), get_path(spec, "model.source.size")
         side = math.isqrt(max(length - self.tokens, 0))
         if side**2 != length - self.tokens:
@@ -91,7 +88,5 @@ class ViT(Architecture):
                 "n × n patches"
             )
         config["image_size"] = side * patch
-        classes = get_path(spec, "model.classes")
-        if classes is not None and len(config.get("id2label") or ()) != classes:
-            config["id2label"] = {str(i): f"LABEL_{i}" for i in range(classes)}
-            config["label2id"] = {name: int(i) for i, name in config["id2label"].items()}
+        if not is_headless(spec):
+            write_labels(config, spec, get_path(spec, "model.classes"))

@@ -24,6 +24,8 @@ MODELS = {
             **_WAV2VEC2, feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True
         ),
     ),
+    "wav2vec2-features": (hf.Wav2Vec2Model, hf.Wav2Vec2Config(**_WAV2VEC2)),
+    "hubert-features": (hf.HubertModel, hf.HubertConfig(**_WAV2VEC2)),
     "hubert": (hf.HubertForCTC, hf.HubertConfig(**_WAV2VEC2)),
     "hubert-stable": (
         hf.HubertForCTC,

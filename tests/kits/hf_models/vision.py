@@ -22,6 +22,8 @@ MODELS = {
         hf.DeiTForImageClassificationWithTeacher,
         hf.DeiTConfig(**SMALL, num_labels=3),
     ),
+    "vit-features": (hf.ViTModel, hf.ViTConfig(**SMALL)),
+    "deit-features": (hf.DeiTModel, hf.DeiTConfig(**SMALL)),
     "dinov2": (hf.Dinov2ForImageClassification, hf.Dinov2Config(**DINO, num_labels=3)),
     "clip": (
         hf.CLIPModel,

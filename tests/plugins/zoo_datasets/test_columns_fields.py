@@ -53,3 +53,13 @@ def test_missing_columns_of_a_pair_are_named(tmp_path):
         ZooError, match="field 'x' has several columns, so its content is texts or messages"
     ):
         JsonLines(file="a", fields={"x": {"columns": ["a", "b"], "content": "label"}})
+
+
+@pytest.mark.parametrize("content", ["image", "audio"])
+def test_a_file_that_cannot_be_read_is_named_with_the_line_of_the_table(tmp_path, content):
+    (tmp_path / "a.csv").write_text("path\nnowhere.bin\n")
+    fields = {"source": {"column": "path", "content": content}}
+    examples = Csv(file=str(tmp_path / "a.csv"), fields=fields).open()
+    with pytest.raises(DataError, match=r"a\.csv:2: .*nowhere\.bin: cannot be read") as found:
+        examples[0]
+    assert found.value.message == "cannot be read: no such file or directory"  # counted if skipped

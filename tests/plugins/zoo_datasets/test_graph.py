@@ -134,6 +134,21 @@ def test_labels_are_those_of_the_training_and_are_predicted_by_name(tables, tmp_
     assert {line.split()[1] for line in done.stdout.splitlines()} <= {"red", "blue"}
 
 
+@pytest.mark.parametrize("undirected", [True, False])
+def test_an_edge_that_occurs_twice_counts_once(tables, undirected):
+    once = GraphDataset(**tables(edges="source,target\na,b\nc,a\n"), undirected=undirected)
+    expected = once.open()[0]["edges"].tolist()
+    again = "a,b\nb,a\n" if undirected else "c,a\na,b\n"
+    twice = tables(edges=f"source,target\na,b\nc,a\n{again}")
+    assert GraphDataset(**twice, undirected=undirected).open()[0]["edges"].tolist() == expected
+
+
+def test_other_columns_of_the_edges_are_reported(tables):
+    files = tables(edges="source,target,weight\na,b,0.5\n")
+    with pytest.warns(ZooWarning, match=r"edges\.csv: 'weight' of the edges is not used"):
+        GraphDataset(**files).open()
+
+
 def _inputs(files):
     example = GraphDataset(**files, split="all").open()[0]
     return {key: example[key] for key in ("features", "edges")}

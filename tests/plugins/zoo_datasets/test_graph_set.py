@@ -49,7 +49,7 @@ def test_each_graph_has_its_nodes_edges_and_label(tmp_path):
     np.testing.assert_array_equal(ring["features"], [[1, 3], [2, -1]])
     np.testing.assert_array_equal(ring["edges"], [[0, 1], [1, 0]])
     np.testing.assert_array_equal(line["features"], [[1, 1]])
-    np.testing.assert_array_equal(line["edges"], [[0, 0], [0, 0]])
+    np.testing.assert_array_equal(line["edges"], [[0, 0]])
     assert (ring["features"].dtype, ring["edges"].dtype) == (np.float32, np.int64)
     test = GraphDataset(**_write(tmp_path), split="test", undirected=False, normalise=True)
     np.testing.assert_allclose(test.open()[0]["features"], [[0, 0], [5 / 11, 6 / 11]])
@@ -126,4 +126,7 @@ def test_a_graph_classifier_trains_and_predicts_by_name(tmp_path):
     done = CliRunner().invoke(app, ["predict", str(tmp_path / "run"), *options])
     lines = done.stdout.splitlines()
     assert len(lines) == 4, done.output
-    assert {line.split()[0] for line in lines} <= {"ring", "line"}
+    assert [line.split()[0].rpartition("/")[2] for line in lines] == [
+        f"graphs.csv:{n}" for n in (2, 3, 4, 5)
+    ]
+    assert {line.split()[1] for line in lines} <= {"ring", "line"}

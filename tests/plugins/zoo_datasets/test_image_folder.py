@@ -25,6 +25,31 @@ def test_the_label_is_the_name_of_the_folder(tmp_path):
     assert examples.origin(1) == str(tmp_path / "dog" / "a.png")
 
 
+def test_folders_in_the_folder_of_a_class_are_read_too(tmp_path):
+    _save(tmp_path / "cat" / "a.png", value=1)
+    (tmp_path / "cat" / "2019").mkdir()
+    _save(tmp_path / "cat" / "2019" / "b.png", value=2)
+    (tmp_path / "cat" / "2019" / "again").symlink_to(tmp_path / "cat")
+    examples = ImageFolder(folder=str(tmp_path)).open()
+    found = [(examples[i]["source"][0, 0, 0], examples[i]["target"]) for i in range(len(examples))]
+    assert found == [(2, "cat"), (1, "cat")]
+
+
+def test_an_image_outside_of_the_classes_raises(tmp_path):
+    _save(tmp_path / "cat" / "a.png")
+    _save(tmp_path / "b.png")
+    with pytest.raises(DataError, match=r"b\.png: the file is not in the folder of a class"):
+        ImageFolder(folder=str(tmp_path)).open()
+
+
+def test_the_folder_of_a_class_without_images_raises(tmp_path):
+    _save(tmp_path / "cat" / "a.png")
+    (tmp_path / "dog").mkdir()
+    (tmp_path / "dog" / "b.heic").write_bytes(b"a format that is not read")
+    with pytest.raises(DataError, match=r"dog: the folder of a class has no file \.png, \.jpg"):
+        ImageFolder(folder=str(tmp_path)).open()
+
+
 def test_labels_are_read_from_a_file(tmp_path):
     _save(tmp_path / "images" / "1.png", value=1)
     _save(tmp_path / "images" / "2.png", value=2)

@@ -66,4 +66,33 @@ def test_a_key_that_is_not_supported_is_named(tmp_path, key, value):
     name = "rescale_factor" if key == "do_rescale" else key
     with pytest.warns(zoo.ZooWarning, match=f"'{name}' is .*imported without a preprocessor"):
         model = import_with("vit", {**PROCESSOR, key: value}, tmp_path)
-    assert not model.spec.get("preprocessing")
+    assert "source" not in model.spec["preprocessing"]
+
+
+@pytest.mark.parametrize("size", [8, [8, 8]])
+def test_the_preprocessor_is_exported(tmp_path, size):
+    source = {"type": "image", "size": size, "mean": 0.25, "std": [0.2, 0.3, 0.5]}
+    spec = {**import_with("vit", PROCESSOR, tmp_path).spec, "preprocessing": {"source": source}}
+    model = zoo.compose(spec)
+    folder = zoo.export_model(
+        zoo.save(model, tmp_path / "a.safetensors"), tmp_path / "out", to="vit"
+    )
+    processor = hf.ViTImageProcessor.from_pretrained(folder)
+    pixels = np.random.default_rng(0).integers(0, 256, (37, 23, 3), dtype=np.uint8)
+    expected = processor(pixels, return_tensors="np")["pixel_values"][0]
+    actual = build_preprocessors(model)["source"].encode(pixels)
+    assert np.abs(actual - expected).max() <= 1.01 / 255 / 0.2
+    audio = {"feature_extractor_type": "Wav2Vec2FeatureExtractor", "sampling_rate": 8000}
+    (tmp_path / "audio").mkdir()
+    import_with("wav2vec2", {**audio, "do_normalize": False}, tmp_path / "audio")
+    folder = zoo.export_model(tmp_path / "audio" / "model.safetensors", tmp_path / "audio" / "out")
+    extractor = hf.AutoFeatureExtractor.from_pretrained(folder)
+    assert (extractor.sampling_rate, extractor.do_normalize) == (8000, False)
+
+
+def test_a_resize_that_transformers_does_not_compute_is_not_exported(tmp_path):
+    source = {"type": "image", "size": 8, "resize": "crop"}
+    spec = {**import_with("vit", PROCESSOR, tmp_path).spec, "preprocessing": {"source": source}}
+    file = zoo.save(zoo.compose(spec), tmp_path / "a.safetensors")
+    folder = zoo.export_model(file, tmp_path / "out", to="vit")
+    assert not (folder / "preprocessor_config.json").exists()

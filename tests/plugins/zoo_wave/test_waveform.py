@@ -1,6 +1,8 @@
 import math
 
+import numpy as np
 import pytest
+import soundfile
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -105,3 +107,34 @@ def test_bfloat16_is_close_to_float64():
 
     assert vectors.dtype is torch.bfloat16
     assert (vectors.double() - expected).norm() < 0.05 * expected.norm()
+
+
+def test_a_recording_shorter_than_a_frame_is_named_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, samples in (("long", 400), ("short", 3)):
+        soundfile.write(f"{name}.wav", np.full(samples, 0.1), 8000)
+    (tmp_path / "a.csv").write_text("path,word\nlong.wav,yes\nshort.wav,no\n")
+    fields = {"source": {"column": "path", "content": "audio"}}
+    fields |= {"target": {"column": "word", "content": "label"}}
+    model = {
+        "type": "classifier",
+        "source": {"type": "waveform", "dim": 4, **Waveform.test_params},
+        "encoder": {"type": "gru", "hidden": 4},
+        "classes": 2,
+    }
+    spec = {
+        "zoo": 1,
+        "name": "words",
+        "model": model,
+        "objective": "cross-entropy",
+        "preprocessing": {"source": {"type": "audio", "rate": 8000}},
+        "train": {
+            "data": {"type": "csv", "file": "a.csv", "fields": fields},
+            "optimiser": {"type": "adam", "lr": 0.1},
+            "steps": 1,
+        },
+    }
+    with pytest.raises(zoo.DataError, match=r"a\.csv:3: 'source' has 3 values, .* takes 5 or more"):
+        zoo.train(spec, output="run", device="cpu")
+    with pytest.raises(zoo.DataError, match="input 1: 'source' has 3 values"):
+        zoo.predict(zoo.compose({k: v for k, v in spec.items() if k != "train"}), ["short.wav"])
