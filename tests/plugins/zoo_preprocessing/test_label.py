@@ -64,6 +64,8 @@ def test_the_labels_of_an_item_are_a_multi_hot_vector():
     labels = Labels(classes=["a", "b", "c"], schema=ITEM_SET)
     assert labels.encode(["c", "a"]).tolist() == [1, 0, 1, 0]
     assert labels.encode(["c"]).dtype == np.float32
+    assert labels.encode([]).tolist() == [0, 0, 0, 0]
+    assert Labels(schema=ITEM_SET).fit([["b"], [], ["a"]]) == {"classes": ["a", "b"]}
     assert labels.outputs("target")["target"].dtype == "float"
 
 
