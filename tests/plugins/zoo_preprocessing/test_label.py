@@ -35,6 +35,8 @@ def test_more_labels_than_classes_raise_with_both_numbers():
         Label(schema=CLASS).fit("abcd")
     with pytest.raises(ZooError, match="classes has 4 labels, but the model has 3 classes"):
         Label(classes=list("abcd"), schema=CLASS)
+    with pytest.raises(ZooError, match="its labels: 'a', 'a,', 'b', 'b,'"):
+        Labels(schema=TAGS).fit([["a,", "b"], ["b,", "a"]])
     with pytest.raises(ZooError, match="contains 'a' more than once"):
         Label(classes=["a", "b", "a"], schema=CLASS)
 
