@@ -169,7 +169,7 @@ def _print_encoding(tokenizer: Any, text: str) -> None:
 
 def _split_names(text: str) -> list[str]:
     """Return names that are separated by commas; a name in double quotes may contain commas."""
-    (names,) = csv.reader([text], skipinitialspace=True) if text else [[]]
+    names = next(csv.reader([text], skipinitialspace=True), [])
     return [name.strip() for name in names if name.strip()]
 
 

@@ -160,7 +160,9 @@ class BlockSource(BatchSource):
     def count(self, epoch: int) -> int:
         return self._layout(epoch)[1]
 
-    counts_tokens = True
+    @property
+    def counts_tokens(self) -> bool:
+        return True
 
     def tokens(self, rows: Indices) -> int:
         return len(rows) * self.block
