@@ -24,14 +24,16 @@ class Column(TypedDict):
 
     Several ``columns`` are a list of texts, such as the two texts of a pair; with the content
     ``messages`` they are the turns of a user and an assistant. ``image`` and ``audio`` are paths of
-    files, relative to the folder of the table.
+    files, relative to the folder of the table. ``separator`` is the text between labels or numbers
+    that are in one text.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
-    column: NotRequired[str]
-    columns: NotRequired[Annotated[list[str], pydantic.Field(min_length=1)]]
+    column: NotRequired[str | None]  # None: without that of an extended spec
+    columns: NotRequired[Annotated[list[str], pydantic.Field(min_length=1)] | None]
     content: NotRequired[ColumnContent]
+    separator: NotRequired[Annotated[str, pydantic.Field(min_length=1)]]
 
 
 Columns = dict[str, Column]
@@ -44,11 +46,22 @@ _NUMBERS = {
 
 
 def check_columns(columns: Columns) -> None:
-    """Raise ZooError if a field has neither ``column`` nor ``columns``, or both."""
+    """Raise ZooError if a field has neither ``column`` nor ``columns``, or keys that exclude each
+    other."""
     for name, column in columns.items():
-        if ("column" in column) == ("columns" in column):
+        has_one, has_several = column.get("column") is not None, bool(column.get("columns"))
+        if has_one and has_several:
+            raise ZooError(
+                f"field '{name}' has both 'column' and 'columns'; set the one of an extended spec "
+                "to null"
+            )
+        if not has_one and not has_several:
             raise ZooError(f"field '{name}' needs either 'column' or 'columns'")
-        if "columns" in column and column.get("content", "texts") not in ("texts", "messages"):
+        if "separator" in column and column.get("content") not in ("labels", "numbers"):
+            raise ZooError(
+                f"field '{name}' has a separator, so its content must be labels or numbers"
+            )
+        if has_several and column.get("content", "texts") not in ("texts", "messages"):
             raise ZooError(
                 f"field '{name}' has several columns, so its content is texts or messages"
             )
@@ -56,7 +69,7 @@ def check_columns(columns: Columns) -> None:
 
 def column_names(columns: Columns) -> list[str]:
     """Return the names of all columns that are used."""
-    return [name for each in columns.values() for name in each.get("columns") or [each["column"]]]
+    return [name for each in columns.values() for name in each.get("columns") or [_name(each)]]
 
 
 def declare_fields(columns: Columns) -> dict[str, Field]:
@@ -66,7 +79,13 @@ def declare_fields(columns: Columns) -> dict[str, Field]:
 
 
 def _content(column: Column) -> Any:
-    return column.get("content", "texts" if "columns" in column else "text")
+    return column.get("content", "texts" if column.get("columns") else "text")
+
+
+def _name(column: Column) -> str:
+    name = column["column"]
+    assert name is not None  # see check_columns
+    return name
 
 
 def lookup(row: Mapping[str, Any], column: str, origin: str) -> Any:
@@ -98,13 +117,12 @@ def make_example(
     example = {}
     for name, column in columns.items():
         content = _content(column)
-        if "columns" in column:
-            texts = [
-                _read(row, each, "text", origin, folder, readers) for each in column["columns"]
-            ]
+        if several := column.get("columns"):
+            texts = [_read(row, each, "text", origin, folder, readers) for each in several]
             example[name] = _to_messages(texts) if content == "messages" else texts
         else:
-            example[name] = _read(row, column["column"], content, origin, folder, readers)
+            separator = column.get("separator")
+            example[name] = _read(row, _name(column), content, origin, folder, readers, separator)
     return example
 
 
@@ -114,10 +132,19 @@ def _to_messages(texts: list[str]) -> list[dict[str, str]]:
 
 
 def _read(
-    row: Mapping[str, Any], column: str, content: str, origin: str, folder: Path, readers: "Readers"
+    row: Mapping[str, Any],
+    column: str,
+    content: str,
+    origin: str,
+    folder: Path,
+    readers: "Readers",
+    separator: str | None = None,
 ) -> Any:
     value = lookup(row, column, origin)
     try:
+        if separator is not None and isinstance(value, str):
+            parts = [part.strip() for part in value.split(separator)] if value.strip() else []
+            return readers[content](parts, folder)
         return readers[content](value, folder)
     except ValueError:
         raise DataError(
@@ -135,8 +162,8 @@ Readers = Mapping[str, Callable[[Any, Path], Any]]
 _EXPECTED = {
     "text": "a text that is not empty",
     "texts": "a list of texts",
-    "label": "a text or an integer",
-    "labels": "a list of texts or integers",
+    "label": "an integer, or a text that is not empty and has no spaces at its ends",
+    "labels": "a list of labels, which are integers or texts without spaces at their ends",
     "number": "a finite number",
     "numbers": "finite numbers",
     "messages": "a list of messages, objects with 'role' and 'content'",
@@ -175,11 +202,13 @@ def read_messages(value: Any, folder: Path) -> list[dict[str, Any]]:
     return value
 
 
-def read_list(item: Callable[[Any, Path], Any]) -> Callable[[Any, Path], list[Any]]:
+def read_list(
+    item: Callable[[Any, Path], Any], *, may_be_empty: bool = False
+) -> Callable[[Any, Path], list[Any]]:
     """Return the reader of a list of values."""
 
     def read(value: Any, folder: Path) -> list[Any]:
-        if not isinstance(value, list) or not value:
+        if not isinstance(value, list) or not (value or may_be_empty):
             raise ValueError
         return [item(each, folder) for each in value]
 
@@ -190,7 +219,7 @@ READERS: Readers = {
     "text": read_text,
     "texts": read_list(read_text),
     "label": read_label,
-    "labels": read_list(read_label),
+    "labels": read_list(read_label, may_be_empty=True),  # an item may have none of the labels
     "messages": read_messages,
     "number": read_number,
     "numbers": lambda value, folder: np.array(read_list(read_number)(value, folder)),

@@ -14,8 +14,9 @@ _FIELDS = {"source": Field("texts"), "target": Field("labels")}
 class Conll(Dataset):
     """Words with tags, one word per line, with empty lines between sentences, as of CoNLL-2003.
 
-    The columns of a line are separated by tabs or spaces. Lines that start with ``-DOCSTART-`` and
-    comments (``# ``) are left out. The file may be compressed (``.gz``, ``.xz``, ``.bz2``).
+    The columns of a line are separated by tabs or spaces. Lines that start with ``-DOCSTART-``, and
+    comments (``# ``) before the first word of a sentence, are left out. The file may be
+    compressed (``.gz``, ``.xz``, ``.bz2``).
 
     Args:
         file: the file.
@@ -55,7 +56,8 @@ class _Sentences(Examples):
         self.starts, self.ends = array("Q"), array("Q")
         inside = False
         for number, line in enumerate(lines.raw()):
-            is_word = bool(line.strip()) and not line.startswith((b"-DOCSTART-", b"# "))
+            is_comment = line.startswith(b"# ") and not inside  # inside, the word is '#'
+            is_word = bool(line.strip()) and not is_comment and not line.startswith(b"-DOCSTART-")
             if is_word and not inside:
                 self.starts.append(number)
             if inside and not is_word:

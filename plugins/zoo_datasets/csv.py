@@ -19,7 +19,9 @@ from zoo_datasets.columns import (
 from zoo_datasets.csv_rows import CsvRows, require_columns
 
 _LISTS = {
-    name: lambda value, folder, read=READERS[name]: read(value.split(), folder)
+    name: lambda value, folder, read=READERS[name]: read(
+        value.split() if isinstance(value, str) else value, folder
+    )
     for name in ("labels", "numbers")
 }
 _READERS = {**READERS, **_LISTS}
@@ -32,11 +34,11 @@ class Csv(Dataset):
 
     Args:
         file: the file.
-        fields: for each field a ``column`` and its ``content``: text (default), label, labels
-            (separated by spaces), number, numbers (separated by spaces), image or audio (the path
-            of a file, relative to the folder of ``file``). ``columns`` instead of ``column`` names
-            the columns of a list of texts, such as the texts of a pair, or with the content
-            messages the turns of a user and an assistant.
+        fields: for each field a ``column`` and its ``content``: text (default), label, labels or
+            numbers (separated by spaces, or by a text that is named as ``separator``), number,
+            image or audio (the path of a file, relative to the folder of ``file``). ``columns``
+            instead of ``column`` names the columns of a list of texts, such as the texts of a pair,
+            or with the content messages the turns of a user and an assistant.
         delimiter: between the values; default: a tab if the file ends in ``.tsv``, else a comma.
         header: whether the first row has the names of the columns; otherwise they are 0, 1, ….
         quoting: whether values may be in double quotes.
@@ -59,7 +61,7 @@ class Csv(Dataset):
     ) -> None:
         check_columns(fields)
         for name, column in fields.items():
-            if column.get("content") in ("texts", "messages") and "columns" not in column:
+            if column.get("content") in ("texts", "messages") and not column.get("columns"):
                 raise ZooError(
                     f"'{name}' is a list, which a column of a CSV file does not have; "
                     "name their 'columns'"

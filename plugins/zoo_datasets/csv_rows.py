@@ -1,6 +1,7 @@
 """Random access to the rows of CSV files."""
 
 import csv
+import json
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -67,6 +68,11 @@ class CsvRows:
         """Return file and line number of a row."""
         return self._lines.origin(self._starts[index + self._header])
 
+    def split_header(self, delimiter: str) -> list[str]:
+        """Return the cells of the first line with another delimiter."""
+        line = next(iter(self._lines.read(0, 1)))
+        return [cell.strip('"') for cell in line.split(delimiter)]
+
     def _index_rows(self) -> None:
         """Set the first line of each row; empty lines between rows are part of the row before."""
         # Latin-1 maps every byte to a character, so that undecodable rows have an index, too.
@@ -100,4 +106,11 @@ def require_columns(rows: CsvRows, names: Sequence[str]) -> None:
     """Raise DataError if the file does not have one of the columns."""
     for name in names:
         if name not in rows.columns:
+            for other in ",;\t|":
+                if name in rows.split_header(other):
+                    raise DataError(
+                        f"no column '{name}': the columns are separated by {other!r}; set "
+                        f"delimiter: {json.dumps(other)}",
+                        rows.origin(-1),
+                    )
             raise missing_column(name, rows.columns, rows.origin(-1))

@@ -83,9 +83,14 @@ class _Texts(Examples):
         ends = {word.end(): n for n, word in enumerate(words)}
         tags = ["O"] * len(words)
         for start, end, label in spans:
+            if not 0 <= start < end <= len(text):
+                raise DataError(
+                    f"span [{start}, {end}] is not in the text, which has {len(text)} characters",
+                    origin,
+                )
             first, last = starts.get(start), ends.get(end)
-            if first is None or last is None or last < first:
-                shown = truncate(repr(text[max(start, 0) : max(end, 0)]), 60)
+            if first is None or last is None:
+                shown = truncate(repr(text[start:end]), 60)
                 raise DataError(
                     f"span [{start}, {end}], {shown}, does not begin and end with words", origin
                 )

@@ -28,7 +28,7 @@ class ClassNames:
                 twice = next(name for name in names if list(names).count(name) > 1)
                 raise ZooError(f"classes contains {twice!r} more than once")
             self._check_count(
-                len(names),
+                names,
                 "classes has",
                 "write {target: label}, without classes, for those of the data",
             )
@@ -44,7 +44,7 @@ class ClassNames:
             highest = numbers[-1]
             if highest < (self.num_classes or len(names)):
                 names = list(range(highest + 1))
-        self._check_count(len(names), "the training data have")
+        self._check_count(names, "the training data have")
         return {"classes": names}
 
     def encode(self, label: Any) -> int:
@@ -67,11 +67,14 @@ class ClassNames:
     def random(self, rng: np.random.Generator) -> Name:
         return (self.names or ["a", "b", "c"])[int(rng.integers(len(self.names or "abc")))]
 
-    def _check_count(self, count: int, subject: str, remedy: str = "") -> None:
+    def _check_count(self, names: Sequence[Name], subject: str, remedy: str = "") -> None:
+        count = len(names)
         if self.num_classes is not None and count > self.num_classes:
+            listed = truncate(", ".join(map(repr, names)), 200)
             raise ZooError(
                 f"{subject} {count} labels, but the model has {self.num_classes} classes; set the "
-                f"number of classes of the model to {count}" + (remedy and f", or {remedy}")
+                f"number of classes of the model to {count}, if these are its labels: {listed}"
+                + (remedy and f"; or {remedy}")
             )
 
 

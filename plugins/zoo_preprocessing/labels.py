@@ -16,8 +16,8 @@ class Labels(Preprocessor):
     .. math:: y_s = i \quad \text{or} \quad y_{si} = \mathbb{1}[c_i \in \text{labels of } s]
 
     The schema of the model decides: [B, S] takes one label for each position, [B, C] the labels of
-    an item, and [B, S, C] a list of labels for each position. An empty label marks a position
-    without one, such as a node that is not in the loss: -1, if the model takes it.
+    an item, which may have none, and [B, S, C] a list of labels for each position. An empty label
+    marks a position without one, such as a node that is not in the loss: -1, if the model takes it.
 
     Args:
         classes: names of the classes, in the order of their IDs; by default the sorted labels of
@@ -61,7 +61,7 @@ class Labels(Preprocessor):
         return self.classes.fit(label for value in values for label in self._flatten(value))
 
     def encode(self, value: Any) -> Array:
-        rows = _to_list(value)
+        rows = self._to_rows(value)
         if not self.multi_hot:
             return np.array([self._encode(row) for row in rows], dtype=np.int64)
         if self._is_nested():
@@ -78,12 +78,16 @@ class Labels(Preprocessor):
         return self.schema.dims is not None and len(self.schema.dims) == 3
 
     def _flatten(self, value: Any) -> Iterator[Any]:
-        for row in _to_list(value):
-            yield from _to_list(row) if self._is_nested() else [row]
+        for row in self._to_rows(value):
+            yield from _to_list(row, may_be_empty=True) if self._is_nested() else [row]
+
+    def _to_rows(self, value: Any) -> list[Any]:
+        may_be_empty = self.multi_hot and not self._is_nested()
+        return _to_list(value, may_be_empty=may_be_empty)
 
     def _to_multi_hot(self, labels: Any) -> Array:
         row = np.zeros(self.classes.num_classes or 0, dtype=np.float32)
-        row[[self.classes.encode(label) for label in _to_list(labels)]] = 1
+        row[[self.classes.encode(label) for label in _to_list(labels, may_be_empty=True)]] = 1
         return row
 
     def example(self, rng: np.random.Generator) -> list[Name] | list[list[Name]]:
@@ -97,7 +101,8 @@ class Labels(Preprocessor):
         return TensorSchema(("B", "S"), "integer", below=5)
 
 
-def _to_list(value: Any) -> list[Any]:
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or not len(value):
+def _to_list(value: Any, *, may_be_empty: bool = False) -> list[Any]:
+    is_list = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+    if not is_list or not (len(value) or may_be_empty):
         raise DataError(f"expected a list of labels, found {truncate(repr(value), 80)}")
     return list(value)

@@ -89,6 +89,13 @@ def test_columns_of_tables(name, tmp_path, recwarn):
         run("train", tmp_path / name, "-o", output, "--columns", "txt")
 
 
+def test_a_column_with_a_comma_is_quoted(tmp_path):
+    (tmp_path / "a.csv").write_text('"Query, short",Doc,id\none,two,3\n')
+    options = ["-o", tmp_path / "t.json", "--type", "words", "--columns"]
+    run("train", tmp_path / "a.csv", *options, '"Query, short",Doc')
+    assert tokens(tmp_path / "t.json") == {"one", "two"}
+
+
 def test_columns_of_a_table_without_header(tmp_path):
     (tmp_path / "a.csv").write_text("one,two\nthree,four\n")
     run("train", tmp_path / "a.csv", "-o", tmp_path / "t.json", "--type", "words", "--columns", "2")

@@ -54,3 +54,9 @@ def test_other_labels():
     assert not are_entity_tags(["O", "NOUN"])
     with pytest.raises(ZooError, match="'NOUN' is not the tag of an entity"):
         find_entities(["NOUN"])
+
+
+def test_classes_without_names_are_outside():
+    assert are_entity_tags(["O", "B-A", "4"])
+    assert not are_entity_tags(["0", "4"])
+    assert find_entities(["B-A", "4", "I-A"]) == [("A", 0, 1), ("A", 2, 3)]

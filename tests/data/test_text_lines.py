@@ -93,3 +93,10 @@ def test_a_file_larger_than_the_memory_is_read(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(tmp_path, encoding):
+    (tmp_path / "a.txt").write_bytes("\ufeffone\ntwo\n".encode(encoding))
+    with pytest.raises(DataError, match=r"a\.txt:1: the file is UTF-16; convert it to UTF-8"):
+        TextLines(tmp_path / "a.txt")

@@ -7,6 +7,7 @@ from bad_data_kit import CASES, undecodable_bytes
 from train_command_kit import run_zoo, write_spec
 from typer.testing import CliRunner
 
+import zoo
 from zoo import ZooError
 from zoo.cli.main import app
 
@@ -49,3 +50,34 @@ def test_bad_data_ends_the_process_with_a_message(tmp_path):
     assert errors.splitlines() == [errors.strip()]
     assert f"{case.origin}: " in errors
     assert case.reason in errors
+
+
+NUMBERS = """\
+extends: text-regressor-small
+name: numbers
+model: {source: {vocab: 20, dim: 8}, encoder: {layers: 1}}
+train:
+  data:
+    type: csv
+    file: a.csv
+    fields: &fields {source: {column: x}, target: {column: y, content: number}}
+  validation: {type: csv, file: b.csv, fields: *fields}
+  optimiser: {type: adamw, lr: 1e-3}
+  batch: {items: 2}
+  bad_data: skip
+  steps: 1
+"""
+
+
+def test_skipped_validation_examples_and_the_unit_of_the_speed_are_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numbers.yaml").write_text(NUMBERS)
+    (tmp_path / "a.csv").write_text("x,y\na b,1\nb c,2\n")
+    (tmp_path / "b.csv").write_text("x,y\na b,1\nb c,many\n")
+    special = ["pad", "unk"]
+    zoo.train_tokenizer("a.csv", "tokenizer.json", type="words", columns=["x"], special=special)
+    output = _train("numbers.yaml", "run")
+    assert "skipped 1 examples of the validation data: column 'y' contains 'many'" in output
+    assert " examples/s" in output  # the tokens of these examples are not counted
+    last = json.loads((tmp_path / "run/log.jsonl").read_text().splitlines()[-1])
+    assert list(last["skipped_validation"].values()) == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import logging
 import sys
 from pathlib import Path
@@ -55,7 +56,7 @@ def train(
         typer.Option(
             metavar="NAME,NAME",
             help="Columns of .csv and .tsv files with a header, or keys of .jsonl files, separated "
-            "by commas.",
+            "by commas; a name with a comma is in double quotes.",
         ),
     ] = None,
     delimiter: Annotated[
@@ -91,7 +92,7 @@ def train(
         special=[name.strip() for name in special.split(",") if name.strip()],
         lowercase=lowercase,
         column=column,
-        columns=[name.strip() for name in (columns or "").split(",") if name.strip()],
+        columns=_split_names(columns or ""),
         delimiter=delimiter,
         model=None if spec is None else _meta_model(spec),
         key=key,
@@ -164,6 +165,12 @@ def _print_encoding(tokenizer: Any, text: str) -> None:
     print(f"tokens  {' '.join(tokens)}")
     print(f"IDs     {' '.join(map(str, ids))}")
     print(f"decoded {tokenizer.decode(ids)}")
+
+
+def _split_names(text: str) -> list[str]:
+    """Return names that are separated by commas; a name in double quotes may contain commas."""
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    return [name.strip() for name in names if name.strip()]
 
 
 def _meta_model(spec: str) -> Model:

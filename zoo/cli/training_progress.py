@@ -89,7 +89,7 @@ class TrainingProgress(Callback):
             return
         text = (
             f"loss {entry['loss']:.4f}  lr {entry['lr']:.2e}  "
-            f"{entry['tokens_per_second']:,.0f} tokens/s"
+            f"{entry['tokens_per_second']:,.0f} {entry.get('speed_unit', 'tokens')}/s"
         )
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=text, completed=entry["step"])
@@ -109,6 +109,8 @@ class TrainingProgress(Callback):
         self._stop_bar()
         for reason, count in result.skipped.items():
             self._print(f"skipped {count:,} examples: {reason}")
+        for reason, count in result.validation_skipped.items():
+            self._print(f"skipped {count:,} examples of the validation data: {reason}")
         best = result.best
         if best is not None:
             values = ", ".join(f"{name}: {value:.4f}" for name, value in best["monitored"].items())

@@ -108,6 +108,11 @@ class Batches:
         """Why worker processes could not go on, such as one that was killed; None if they can."""
         return self._loader.failure
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether `Update.tokens` are tokens; otherwise they are examples."""
+        return self._source.counts_tokens
+
     def updates(self, epoch: int) -> int:
         """Return the number of updates of an epoch."""
         items = self._batching.items

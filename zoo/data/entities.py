@@ -20,16 +20,19 @@ class Entity(NamedTuple):
 
 
 def are_entity_tags(tags: Iterable[str]) -> bool:
-    """Return whether all tags are O or a type with a prefix, and one of them begins an entity."""
-    found = set(tags)
-    return all(tag == OUTSIDE or _split(tag)[1] for tag in found) and found != {OUTSIDE}
+    """Return whether all tags are O or a type with a prefix, and one of them begins an entity.
+
+    Integers, the classes of a model that have no names, are not counted.
+    """
+    found = {tag for tag in tags if not _is_outside(tag)}
+    return bool(found) and all(_split(tag)[1] for tag in found)
 
 
 def find_entities(tags: Sequence[str]) -> list[Entity]:
     """Return the entities in the tags of a text, as conlleval and seqeval find them.
 
     An entity begins with B, S, or any tag after O or of another type; it ends before O, B, S or
-    another type, and after E or S.
+    another type, and after E or S. An integer, a class of a model that has no name, is as O.
 
     Raises:
         ZooError: if a tag is neither O nor a type with the prefix B-, I-, E- or S-.
@@ -37,8 +40,8 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
     entities: list[Entity] = []
     start, label = 0, ""
     for position, tag in enumerate([*tags, OUTSIDE]):
-        prefix, kind = (OUTSIDE, "") if tag == OUTSIDE else _split(tag)
-        if tag != OUTSIDE and not kind:
+        prefix, kind = (OUTSIDE, "") if _is_outside(tag) else _split(tag)
+        if prefix != OUTSIDE and not kind:
             raise ZooError(f"'{tag}' is not the tag of an entity; expected O, or B-PER and I-PER")
         if label and (prefix in "OBS" or kind != label):
             entities.append(Entity(label, start, position))
@@ -49,6 +52,10 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
             entities.append(Entity(label, start, position + 1))
             label = ""
     return entities
+
+
+def _is_outside(tag: str) -> bool:
+    return tag == OUTSIDE or tag.isdecimal()
 
 
 def _split(tag: str) -> tuple[str, str]:

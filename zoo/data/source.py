@@ -52,6 +52,11 @@ class BatchSource(ABC):
         """Return the number of tokens of some rows, or the number of rows if it is not known."""
         return len(rows) if self.totals is None else int(self.totals[rows].sum())
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the number of tokens is known."""
+        return self.totals is not None
+
     @abstractmethod
     def collate(self, rows: Indices, epoch: int) -> Collated:
         """Return the batch of some rows."""
@@ -157,6 +162,10 @@ class BlockSource(BatchSource):
 
     def count(self, epoch: int) -> int:
         return self._layout(epoch)[1]
+
+    @property
+    def counts_tokens(self) -> bool:
+        return True
 
     def tokens(self, rows: Indices) -> int:
         return len(rows) * self.block

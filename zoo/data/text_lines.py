@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator
 
@@ -18,13 +19,15 @@ class TextLines:
     """The lines of a UTF-8 text file, split at line feeds only; see `FileBytes`.
 
     Raises:
-        DataError: if the file is missing, cannot be decompressed or, when a line is read, is not
-            valid UTF-8.
+        DataError: if the file is missing, cannot be decompressed, is UTF-16 or, when a line is
+            read, is not valid UTF-8.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = FileBytes(path)
         self.path = self._file.path
+        if self._file.read(0, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise DataError("the file is UTF-16; convert it to UTF-8", self.origin(0))
         starts = [np.zeros(min(len(self._file), 1), np.int64)]
         count, position, last = 0, 0, b""
         for chunk in self._file.chunks():

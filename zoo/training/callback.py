@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class TrainingResult:
         log: the log, one JSON object per line.
         skipped: number of examples left out, by reason.
         checkpoints: names of the checkpoints whose weights the saved model has, or averages.
+        validation_skipped: number of examples left out of the validation data, by reason.
     """
 
     step: int
@@ -57,6 +58,7 @@ class TrainingResult:
     log: Path
     skipped: Mapping[str, int]
     checkpoints: Sequence[str] = ()
+    validation_skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 class Callback:

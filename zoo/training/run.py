@@ -272,6 +272,7 @@ class Run:
             self.folder / LOG_FILE,
             setup.batches.skipped,
             read_provenance(self.folder / MODEL_FILE).get("checkpoints", ()),
+            setup.validation.skipped if setup.validation is not None else {},
         )
 
     def _report_average(self, setup: Setup, count: int) -> None:

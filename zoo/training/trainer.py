@@ -187,6 +187,7 @@ class Trainer:
             "loss": sum(losses) / len(losses),
             "lr": self.setup.step.local.lr,
             "tokens_per_second": round(self._tokens / seconds, 1),
+            **({} if self.setup.batches.counts_tokens else {"speed_unit": "examples"}),
             "seconds": round(now - self._started, 3),
         }
         if norms:
@@ -227,6 +228,8 @@ class Trainer:
         entry: dict[str, Any] = {"step": state.step, "epoch": state.epoch}
         entry |= {f"validation_{name}": value for name, value in state.values.items()}
         wrong = {name: str(value) for name, value in values.items() if name not in state.values}
+        if self.setup.validation is not None and self.setup.validation.skipped:
+            entry["skipped_validation"] = self.setup.validation.skipped
         if wrong:
             entry["not_finite"] = wrong
             listed = ", ".join(f"'{name}' is {value}" for name, value in wrong.items())

@@ -25,3 +25,11 @@ def test_a_line_without_tag_is_named(tmp_path):
     (tmp_path / "a.conll").write_text("\n\n")
     with pytest.raises(DataError, match="the file has no words"):
         Conll(file=str(tmp_path / "a.conll")).open()
+
+
+def test_a_number_sign_in_a_sentence_is_a_word(tmp_path):
+    (tmp_path / "a.conll").write_text("# id 7\nabout IN O\n# # B-NP\n450 CD I-NP\n")
+    examples = Conll(file=str(tmp_path / "a.conll")).open()
+    assert [examples[index] for index in range(len(examples))] == [
+        {"source": ["about", "#", "450"], "target": ["O", "B-NP", "I-NP"]}
+    ]

@@ -65,13 +65,23 @@ def test_a_missing_column_raises_with_the_columns(tmp_path):
         _open(tmp_path, "eng,label\na,x\n")
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_another_delimiter_is_named(tmp_path, delimiter):
+    text = delimiter.join(["en", "label"]) + "\n" + delimiter.join(["a", "x"]) + "\n"
+    with pytest.raises(DataError, match=r"a\.csv:1: no column 'en'.* set delimiter: ") as caught:
+        _open(tmp_path, text)
+    assert repr(delimiter) in str(caught.value)
+    assert _open(tmp_path, text, delimiter=delimiter)[0] == {"source": "a", "target": "x"}
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
         ("a", "the row has 1 values, but there are 2 columns"),
         ("a,b,c", "the row has 3 values, but there are 2 columns"),
         (",x", "column 'en' contains ''; expected a text that is not empty"),
-        ("a,", "column 'label' contains ''; expected a text or an integer"),
+        ("a,", "column 'label' contains ''; expected an integer, or a text that is not empty"),
+        ("a,x ", "column 'label' contains 'x '; expected .* has no spaces at its ends"),
         (b"\xff,x", "byte 0xff at position 1 is not valid UTF-8"),
     ],
 )

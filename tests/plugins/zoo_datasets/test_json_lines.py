@@ -68,7 +68,7 @@ def test_a_missing_column_raises_with_the_columns_when_opened(tmp_path):
     ("line", "message"),
     [
         ('{"label": 1}', r"no column 'en'.*available: label"),
-        ('{"en": "a", "label": 1.5}', r"column 'label' contains 1\.5; expected a text or an int"),
+        ('{"en": "a", "label": 1.5}', r"column 'label' contains 1\.5; expected an integer, or"),
         ('{"en": "a", "label": true}', r"column 'label' contains True"),
         ('{"en": " ", "label": 1}', r"column 'en' contains ' '; expected a text that is not empty"),
         ('{"en": null, "label": 1}', r"column 'en' contains None"),

@@ -24,7 +24,9 @@ def test_spans_become_tags(tmp_path):
     [
         ({"text": "Ada King", "spans": [[0, 2, "PER"]]}, r"span \[0, 2\], 'Ad', does not begin"),
         ({"text": "Ada", "spans": [[0, 3, "A"], [0, 3, "B"]]}, r"span \[0, 3\] overlaps another"),
-        ({"text": "Ada", "spans": [[0, 9, "A"]]}, "does not begin and end with words"),
+        ({"text": "Ada", "spans": [[0, 9, "A"]]}, "is not in the text, which has 3 characters"),
+        ({"text": "Ada", "spans": [[-1, 3, "A"]]}, r"span \[-1, 3\] is not in the text"),
+        ({"text": "Ada", "spans": [[3, 0, "A"]]}, r"span \[3, 0\] is not in the text"),
         ({"text": "Ada", "spans": [[0, "3", "A"]]}, r"a list of \[start, end, label\]"),
         ({"text": "Ada"}, "expected a JSON object with 'text', a text, and 'spans'"),
         ({"text": " ", "spans": []}, "'text' is not a text or empty"),

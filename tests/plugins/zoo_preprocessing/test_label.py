@@ -35,6 +35,8 @@ def test_more_labels_than_classes_raise_with_both_numbers():
         Label(schema=CLASS).fit("abcd")
     with pytest.raises(ZooError, match="classes has 4 labels, but the model has 3 classes"):
         Label(classes=list("abcd"), schema=CLASS)
+    with pytest.raises(ZooError, match="its labels: 'a', 'a,', 'b', 'b,'"):
+        Labels(schema=TAGS).fit([["a,", "b"], ["b,", "a"]])
     with pytest.raises(ZooError, match="contains 'a' more than once"):
         Label(classes=["a", "b", "a"], schema=CLASS)
 
@@ -64,6 +66,8 @@ def test_the_labels_of_an_item_are_a_multi_hot_vector():
     labels = Labels(classes=["a", "b", "c"], schema=ITEM_SET)
     assert labels.encode(["c", "a"]).tolist() == [1, 0, 1, 0]
     assert labels.encode(["c"]).dtype == np.float32
+    assert labels.encode([]).tolist() == [0, 0, 0, 0]
+    assert Labels(schema=ITEM_SET).fit([["b"], [], ["a"]]) == {"classes": ["a", "b"]}
     assert labels.outputs("target")["target"].dtype == "float"
 
 
