@@ -14,6 +14,8 @@ SMALLEST = 2**19
 """Number of elements from which a weight is packed."""
 MAX_BYTES = 2**30
 """Size of the weights that are packed together."""
+_MIN_ROWS, _MIN_CALLS = 8, 64
+"""Packing takes as long as some calls; with fewer rows, it repays from this number of calls on."""
 _ACTIVE = threading.local()
 
 
@@ -46,9 +48,14 @@ class PackedWeights:
     Weights are packed when they are used for the second time, and again after a change. This takes
     about as long as two calls, and as much memory as the weights until the object is deleted. From
     ``MAX_BYTES`` on, further weights are not packed.
+
+    Args:
+        rows: number of rows of most calls.
+        calls: number of calls.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, rows: int = _MIN_ROWS, calls: int = _MIN_CALLS) -> None:
+        self._repays = rows >= _MIN_ROWS or calls >= _MIN_CALLS
         self._groups: dict[tuple[int, ...], _Group] = {}
         self._bytes = 0
         self._kept: dict[nn.Module, bool] = {}
@@ -63,10 +70,11 @@ class PackedWeights:
     def use(self) -> Iterator[None]:
         """Use these weights in the calls of `linear` of this thread inside the block.
 
-        Without effect while gradients or autocast are enabled, or if there is no such kernel.
+        Without effect while gradients or autocast are enabled, if there is no such kernel, or if
+        the calls are too few.
         """
         before = getattr(_ACTIVE, "weights", None)
-        _ACTIVE.weights = self if _is_supported() else None
+        _ACTIVE.weights = self if self._repays and _is_supported() else None
         try:
             yield
         finally:

@@ -88,7 +88,8 @@ class FastLoop(DecodingLoop):
             prompts=plain.prompts,
             request=replace(plain.request, sampler=sampler),
         )
-        self._packed = PackedWeights()
+        rows = len(plain.prompts.prefix) * sampler.width
+        self._packed = PackedWeights(rows=rows, calls=plain.prompts.steps)
         self._inspected = inspect_module(self.decoder, self.device)
 
     def run(self) -> tuple[Tensor, Tensor]:

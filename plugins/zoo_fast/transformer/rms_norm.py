@@ -23,6 +23,9 @@ class TorchRMSNorm(Acceleration):
     traceable: ClassVar[bool] = True
     dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
 
+    def why_not(self, target: RMSNorm, device: torch.device) -> str | None:
+        return "torch has no kernel for the CPU" if device.type == "cpu" else None
+
     def forward(self, target: RMSNorm, x: Tensor) -> Tensor | Declined:
         if x.dtype != target.weight.dtype:
             return Declined(f"the input is {x.dtype}, and the weight {target.weight.dtype}")
