@@ -24,6 +24,7 @@ from zoo_huggingface.causal.starcoder2 import Starcoder2
 from zoo_huggingface.encoders.albert import Albert
 from zoo_huggingface.encoders.bert import Bert
 from zoo_huggingface.encoders.camembert import Camembert
+from zoo_huggingface.encoders.deberta_v2 import DebertaV2
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
 from zoo_huggingface.encoders.mpnet import MPNet
@@ -59,6 +60,7 @@ def zoo_importers() -> Sequence[Importer]:
         Albert(),
         MPNet(),
         NomicBert(),
+        DebertaV2(),
         Gpt2(),
         Marian(),
         Bart(),
