@@ -40,6 +40,7 @@ from zoo_huggingface.seq2seq.pegasus import Pegasus
 from zoo_huggingface.seq2seq.t5 import T5
 from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
+from zoo_huggingface.speech.wavlm import WavLM
 from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.clip import CLIP
 from zoo_huggingface.vision.deit import DeiT
@@ -93,5 +94,6 @@ def zoo_importers() -> Sequence[Importer]:
         Siglip(),
         Wav2Vec2(),
         Hubert(),
+        WavLM(),
         Whisper(),
     ]

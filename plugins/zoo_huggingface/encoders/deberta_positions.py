@@ -36,13 +36,10 @@ def read_position(encoder: dict[str, Any], config: Config, head_dim: int) -> Non
     if _is_relative(config):
         if not terms:
             raise config_error("pos_att_type", config.get("pos_att_type"), "it has no known term")
-        distance = get_value(config, "max_relative_positions", int, -1)
-        buckets = get_value(config, "position_buckets", int, -1)
         parts.append(
             {
                 "type": "disentangled",
-                "max_distance": distance if distance > 0 else length,
-                "buckets": buckets if buckets > 0 else None,
+                **_read_distances(config, length),
                 "terms": "both" if len(terms) == 2 else _TERMS[terms[0]],
                 "shared": get_value(config, "share_att_key", bool, False),
                 "norm_eps": encoder["norm"]["eps"] if has_norm else None,
@@ -50,7 +47,9 @@ def read_position(encoder: dict[str, Any], config: Config, head_dim: int) -> Non
             }
         )
     elif has_norm:
-        raise config_error("norm_rel_ebd", config["norm_rel_ebd"], "there are no vectors to norm")
+        raise config_error(
+            "norm_rel_ebd", config["norm_rel_ebd"], "but 'relative_attention' is false"
+        )
     if len(parts) == 2:
         encoder["position"] = {"type": "combined", "parts": parts}
     elif parts:
@@ -110,6 +109,16 @@ def write_position(config: dict[str, Any], spec: Mapping[str, Any]) -> None:
 def _is_relative(config: Config) -> bool:
     relative: bool = get_value(config, "relative_attention", bool, False)
     return relative
+
+
+def _read_distances(config: Config, length: int) -> dict[str, int | None]:
+    key, distance = "max_relative_positions", get_value(config, "max_relative_positions", int, -1)
+    if distance < 1:
+        key, distance = "max_position_embeddings", length
+    buckets = get_value(config, "position_buckets", int, -1)
+    if buckets == 1 or distance < 2 or buckets // 2 >= distance - 1:
+        raise config_error(key, distance, f"it is too small for 'position_buckets' {buckets}")
+    return {"max_distance": distance, "buckets": buckets if buckets > 0 else None}
 
 
 def _read_length(config: Config) -> int:

@@ -1,9 +1,9 @@
-"""wav2vec 2.0 with a CTC head."""
+"""wav2vec 2.0."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from zoo_huggingface.architecture import Architecture, Config
+from zoo_huggingface.architecture import Config
 from zoo_huggingface.config_fields import (
     ConfigField,
     RequiredValue,
@@ -13,24 +13,27 @@ from zoo_huggingface.config_fields import (
     get_value,
 )
 from zoo_huggingface.config_keys import ignored_keys
+from zoo_huggingface.speech.heads import SpeechEncoderImporter
 from zoo_huggingface.templates import activation_field, transformer_template
 
 
-class Wav2Vec2(Architecture):
-    """wav2vec 2.0 for speech recognition (Baevski et al. 2020)."""
+class Wav2Vec2(SpeechEncoderImporter):
+    """wav2vec 2.0, with or without a head (Baevski et al. 2020)."""
 
     name = "wav2vec2"
     preprocessor_kind = "audio"
-    padding_path = "model.blank"
-    model_classes = ("Wav2Vec2ForCTC",)
+    model_classes = (
+        "Wav2Vec2ForCTC",
+        "Wav2Vec2ForSequenceClassification",
+        "Wav2Vec2Model",
+        "Wav2Vec2ForPreTraining",
+    )
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "ctc-recogniser",
             "source": {"type": "waveform", "conv_position": {}},
             "encoder": transformer_template(),
-        },
-        "sampler": "ctc-greedy",
-        "objective": {"type": "ctc"},
+        }
     }
     fields: ClassVar[Sequence[ConfigField]] = (
         ConfigField("hidden_size", "model.source.dim"),
@@ -58,10 +61,11 @@ class Wav2Vec2(Architecture):
         ),
         ConfigField("hidden_dropout", "model.encoder.dropout", float, 0.1),
         ConfigField("attention_dropout", "model.encoder.attention.align.dropout", float, 0.1),
-        ConfigField("vocab_size", "model.vocab"),
-        ConfigField("pad_token_id", "model.blank objective.blank", int, 0, minimum=0),
     )
-    used_keys = ("conv_dim", "conv_kernel", "conv_stride", "num_feat_extract_layers")
+    used_keys = (
+        *("conv_dim", "conv_kernel", "conv_stride", "num_feat_extract_layers"),
+        *SpeechEncoderImporter.head_keys,
+    )
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "it affects initialisation only": "initializer_range",
@@ -78,8 +82,7 @@ class Wav2Vec2(Architecture):
                 proj_codevector_dim
                 """,
             "heads of other tasks use it": """
-                classifier_proj_size tdnn_dilation tdnn_dim tdnn_kernel use_weighted_layer_sum
-                xvector_output_dim
+                tdnn_dilation tdnn_dim tdnn_kernel xvector_output_dim
                 """,
             "only adapters use it": """
                 adapter_kernel_size adapter_stride num_adapter_layers output_hidden_size
@@ -94,6 +97,7 @@ class Wav2Vec2(Architecture):
     )
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
         source, norm = spec["model"]["source"], spec["model"]["encoder"]["norm"]
         # transformers has one norm: before the first block, or after the last.
         norm["embedding"] = norm["place"] == "post"
@@ -114,6 +118,7 @@ class Wav2Vec2(Architecture):
         source |= {"channels": widths[0], "kernels": kernels, "strides": strides}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
         source = get_path(spec, "model.source")
         count = len(source["kernels"])
         config["conv_dim"] = [source["channels"]] * count

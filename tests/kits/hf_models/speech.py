@@ -8,6 +8,7 @@ _WAV2VEC2 = {
     "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
     "pad_token_id": 3,
 }  # fmt: skip
+_BUCKETS = {"num_buckets": 8, "max_bucket_distance": 9}
 _WHISPER = {
     "vocab_size": 31, "d_model": 8, "num_mel_bins": 5, "encoder_layers": 2, "decoder_layers": 1,
     "encoder_attention_heads": 2, "decoder_attention_heads": 4, "encoder_ffn_dim": 12,
@@ -32,9 +33,31 @@ MODELS = {
             feat_proj_layer_norm=False,
         ),
     ),
+    "wavlm": (hf.WavLMForCTC, hf.WavLMConfig(**_WAV2VEC2, **_BUCKETS)),
+    "wavlm-stable": (
+        hf.WavLMForCTC,
+        hf.WavLMConfig(
+            **_WAV2VEC2, **_BUCKETS, feat_extract_norm="layer", do_stable_layer_norm=True
+        ),
+    ),
+    "wav2vec2-classifier": (
+        hf.Wav2Vec2ForSequenceClassification,
+        hf.Wav2Vec2Config(
+            **_WAV2VEC2, feat_extract_norm="layer", num_labels=3, classifier_proj_size=6
+        ),
+    ),
+    "wav2vec2-features": (hf.Wav2Vec2Model, hf.Wav2Vec2Config(**_WAV2VEC2)),
+    "hubert-classifier": (
+        hf.HubertForSequenceClassification,
+        hf.HubertConfig(**_WAV2VEC2, num_labels=3, classifier_proj_size=6),
+    ),
+    "hubert-features": (hf.HubertModel, hf.HubertConfig(**_WAV2VEC2)),
+    "wavlm-features": (hf.WavLMModel, hf.WavLMConfig(**_WAV2VEC2, **_BUCKETS)),
     "whisper": (hf.WhisperForConditionalGeneration, hf.WhisperConfig(**_WHISPER)),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
-VALUES = {}
+VALUES = {
+    "wavlm": {"num_buckets": [4, 12], "max_bucket_distance": [8, 16, 40]},
+}
 """Other values of config keys, by importer, where `hf_switch_kit` has none that fit."""
