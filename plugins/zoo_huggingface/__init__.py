@@ -39,6 +39,7 @@ from zoo_huggingface.seq2seq.mt5 import MT5
 from zoo_huggingface.seq2seq.pegasus import Pegasus
 from zoo_huggingface.seq2seq.t5 import T5
 from zoo_huggingface.speech.hubert import Hubert
+from zoo_huggingface.speech.speech_to_text import Speech2Text
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 from zoo_huggingface.speech.wavlm import WavLM
 from zoo_huggingface.speech.whisper import Whisper
@@ -96,4 +97,5 @@ def zoo_importers() -> Sequence[Importer]:
         Hubert(),
         WavLM(),
         Whisper(),
+        Speech2Text(),
     ]

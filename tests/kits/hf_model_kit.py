@@ -5,6 +5,7 @@ from itertools import takewhile
 
 import torch
 import transformers as hf
+from hf_filter_bank_kit import filter_bank_logits, filter_bank_tokens
 from hf_models import ENCODERS, EOS, MODELS, PAD
 
 import zoo
@@ -98,6 +99,8 @@ def with_bos(model, tokens):
 
 def generate_both(ours, theirs, tokens):
     """Return the tokens that both models generate greedily."""
+    if theirs.config.model_type == "speech_to_text":
+        return filter_bank_tokens(ours, theirs, len(tokens), MAX_LENGTH)
     if theirs.main_input_name == "input_features":
         return generate_spoken(ours, theirs, len(tokens))
     tokens = with_bos(ours, tokens)
@@ -133,6 +136,8 @@ def compare_logits(name, ours, theirs):
         return ours({"target": tokens, "mask": mask}).logits[valid], expected[valid]
     if name == "whisper":
         return _spoken_logits(ours, theirs)
+    if name == "speech_to_text":
+        return filter_bank_logits(ours, theirs, *padded_batch(low=5, length=12, pad=ours.pad))
     if model_type == "seq2seq":
         pad = ours.source.padding
         source, mask = padded_batch(low=5, length=13, pad=pad)
