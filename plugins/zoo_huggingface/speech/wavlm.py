@@ -1,5 +1,6 @@
 """WavLM: wav2vec 2.0 with a gated relative position bias."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -62,8 +63,8 @@ def _check_buckets(buckets: int, max_distance: int) -> None:
     if not 0 < near < max_distance < 2**20:
         return  # the position rejects it
     distances = torch.arange(near, max_distance + 1)
-    logs = torch.log(distances.float() / near) / torch.tensor(max_distance / near).double().log()
-    far = logs.float() * (count - near)
+    logs = torch.log(distances.float() / near) / math.log(max_distance / near)
+    far = logs * (count - near)
     differs = ((near + far).long() != near + far.long()).nonzero().flatten()
     if len(differs) and int(differs[0]) < len(distances) - 1:
         raise config_error(
