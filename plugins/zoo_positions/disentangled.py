@@ -78,6 +78,7 @@ class Disentangled(Position):
         self.max_distance, self.buckets, self.terms = max_distance, buckets, terms
         self.shared, self.dropout = shared, dropout
         self.span = max_distance if buckets is None else buckets
+        self.log_range = _log_range(max_distance, buckets)
         self.table = nn.Embedding(2 * self.span, dim)
         self.norm = None if norm_eps is None else nn.LayerNorm(dim, eps=norm_eps)
         self.reset_parameters()
@@ -108,7 +109,7 @@ class Disentangled(Position):
         """Map distances (query - key) [T, S] to numbers of buckets [T, S], negative before 0."""
         far = distance.abs().clamp(min=near)
         # In float32, as the authors' code: a distance can be at the border of two buckets.
-        ratio = torch.log(far / near) / torch.tensor((self.max_distance - 1) / near).log()
+        ratio = torch.log(far / near) / self.log_range
         bucket = (near + torch.ceil(ratio * (near - 1))).long() * distance.sign()
         return torch.where(distance.abs() <= near, distance, bucket)
 
@@ -167,6 +168,14 @@ class DisentangledBias(nn.Module):
         if self.query is not None:
             return _split(self.query(vectors), attention.heads)
         return attention.prepare_queries(attention.project_queries(vectors), None, 0)
+
+
+def _log_range(max_distance: int, buckets: int | None) -> float:
+    """Return the logarithm of the largest distance over the near ones, rounded to float32."""
+    if buckets is None:
+        return 0.0
+    ratio = torch.tensor((max_distance - 1) / (buckets // 2), dtype=torch.float32, device="cpu")
+    return ratio.log().item()
 
 
 def _split(vectors: Tensor, heads: int) -> Tensor:
