@@ -154,7 +154,8 @@ class DisentangledBias(nn.Module):
         if self.to_content:
             scores = self._queries(attention, vectors) @ keys.transpose(-1, -2)  # [B, H, R, S]
             terms.append(scores.gather(-2, index))
-        return sum(terms[1:], terms[0]) * self.scale
+        bias: Tensor = self.scale * sum(terms[1:], terms[0])
+        return bias
 
     def _keys(self, attention: Attention, vectors: Tensor) -> Tensor:
         """Project vectors [1, R, dim] to keys [1, H, R, d]."""
@@ -179,4 +180,5 @@ def _log_range(max_distance: int, buckets: int | None) -> float:
 
 
 def _split(vectors: Tensor, heads: int) -> Tensor:
-    return vectors.unflatten(-1, (heads, -1)).transpose(1, 2)
+    """Split vectors [1, R, H * d] into heads [1, H, R, d]."""
+    return vectors.view(*vectors.shape[:2], heads, -1).transpose(1, 2)

@@ -123,7 +123,7 @@ class GatedBias(nn.Module):
         offset: int | Tensor = 0,
     ) -> Tensor:
         (bias,) = position("relative", queries, keys, offset=offset)  # [H, T, S]
-        x = states.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B, H, T, d]
+        x = states.reshape(*states.shape[:2], self.heads, -1).transpose(1, 2)  # [B, H, T, d]
         g, r = self.gates(x).unflatten(-1, (2, 4)).sum(dim=-1).sigmoid().split(1, dim=-1)
         scaled: Tensor = (2 + g * (self.factor * r - 1)) * bias
         return scaled

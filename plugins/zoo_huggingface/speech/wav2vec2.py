@@ -22,7 +22,7 @@ class Wav2Vec2(SpeechEncoderImporter):
 
     name = "wav2vec2"
     preprocessor_kind = "audio"
-    model_classes = (
+    model_classes: ClassVar[tuple[str, ...]] = (
         "Wav2Vec2ForCTC",
         "Wav2Vec2ForSequenceClassification",
         "Wav2Vec2Model",
