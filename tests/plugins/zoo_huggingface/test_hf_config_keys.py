@@ -23,7 +23,7 @@ ATOL = 1e-4
 SAME_CODE = (
     *("mistral", "qwen2", "qwen3", "olmo2", "phi3", "starcoder2", "smollm3", "gemma", "phi"),
     *("distilbert", "xlm-roberta", "camembert"),
-    *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "siglip", "deit"),
+    *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "wavlm", "siglip", "deit"),
 )
 """Architectures whose importers are those of others with other values; in each run, random and
 fuzzed configs compare them with transformers."""
