@@ -44,6 +44,7 @@ POOLED = {"attention-pooling"}
 # Reasons for rejection, by the names and keys that the message contains; the first match counts.
 REASONS = {
     "rotary positions with a scorer that is not an inner product": r"'rotary'",
+    "compared positions with a scorer that is not an inner product": r"'disentangled'",
     "samples of sentences that are not used": r"'hard'.*decoder 'hierarchical'",
     "samples in an encoder reach no objective": r"'hard'",
     "projected keys with a scorer that ignores keys": r"'location-window'.*project",
@@ -133,10 +134,11 @@ def test_every_encoder_works_with_every_decoder():
 # For each part with an attention: the counts over all scorers, alignments and positions.
 ATTENTIONS = {
     ("encoder", "transformer"): {
-        "composed": 301,
-        "sequential part in a Transformer": 168,
-        "samples in an encoder reach no objective": 49,
+        "composed": 360,
+        "sequential part in a Transformer": 216,
+        "samples in an encoder reach no objective": 60,
         "rotary positions with a scorer that is not an inner product": 42,
+        "compared positions with a scorer that is not an inner product": 42,
     },
     ("encoder", "attention-pooling"): {
         "composed": 48,
@@ -144,10 +146,11 @@ ATTENTIONS = {
         "samples in an encoder reach no objective": 8,
     },
     ("decoder", "transformer"): {
-        "composed": 350,
-        "sequential part in a Transformer": 112,
-        "projected keys with a scorer that ignores keys": 56,
+        "composed": 420,
+        "sequential part in a Transformer": 144,
+        "projected keys with a scorer that ignores keys": 72,
         "rotary positions with a scorer that is not an inner product": 42,
+        "compared positions with a scorer that is not an inner product": 42,
     },
     ("decoder", "attentive-rnn"): {"composed": 80},
     ("decoder", "luong-rnn"): {"composed": 80},
@@ -176,10 +179,11 @@ def test_every_pair_of_scorer_alignment_and_position_works_in_a_transformer():
     combinations = itertools.product(SCORERS, ALIGNMENTS, [None, *POSITIONS])
     pairs = [c for c in combinations if any(a == b for a, b in zip(c, defaults, strict=True))]
     assert _count_attentions("decoder", "transformer", pairs) == {
-        "composed": 134,
-        "sequential part in a Transformer": 28,
-        "projected keys with a scorer that ignores keys": 14,
+        "composed": 156,
+        "sequential part in a Transformer": 32,
+        "projected keys with a scorer that ignores keys": 16,
         "rotary positions with a scorer that is not an inner product": 6,
+        "compared positions with a scorer that is not an inner product": 6,
     }
 
 

@@ -76,6 +76,7 @@ CROSS_CUTTING = {
         "plugins/zoo_huggingface/hf_published_configs",
         "plugins/zoo_huggingface/hf_random_configs",
         "plugins/zoo_huggingface/hf_sentences",
+        "plugins/zoo_huggingface/hf_speech",
         "plugins/zoo_huggingface/hf_towers",
         "plugins/zoo_huggingface/hf_tokenizers",
         "plugins/zoo_huggingface/hf_whisper",

@@ -10,6 +10,7 @@ from zoo_ctc.ctc_attention import CtcAttention
 from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
 from zoo_ctc.ctc_recogniser import CtcRecogniser
+from zoo_ctc.fbank import Fbank
 from zoo_ctc.joint_ctc import JointCtc
 from zoo_ctc.joint_ctc_search import JointCtcSearch
 from zoo_ctc.log_mel import LogMel
@@ -22,6 +23,7 @@ def zoo_components() -> Sequence[type[Embedding | Model | Objective | Sampler]]:
     return [
         LogMel,
         PaddedLogMel,
+        Fbank,
         Subsampled,
         Convolved,
         Ctc,

@@ -33,16 +33,17 @@ def mel_to_hz(mels: Tensor, scale: MelScale) -> Tensor:
     return torch.where(mels < _MIN_LOG_MEL, mels * _HZ_PER_MEL, above)
 
 
-def windowed_dft(window: int, fft: int, *, like: Tensor) -> Tensor:
-    """Return cosines and sines times the Hann window: [2, 1, window, bins].
+def windowed_dft(window: int, fft: int, *, like: Tensor, taper: Tensor | None = None) -> Tensor:
+    """Return cosines and sines times the taper, a Hann window if None: [2, 1, window, bins].
 
     A real DFT as a matrix product, because torch.compile does not support complex numbers.
     """
     n = torch.arange(window, device=like.device)[:, None]
     k = torch.arange(fft // 2 + 1, device=like.device)
     angle = (n * k % fft).to(like.dtype) * (2 * math.pi / fft)  # the integer modulo keeps it exact
-    hann = torch.hann_window(window, device=like.device, dtype=like.dtype)[:, None]
-    return torch.stack([angle.cos(), angle.sin()])[:, None] * hann
+    if taper is None:
+        taper = torch.hann_window(window, device=like.device, dtype=like.dtype)
+    return torch.stack([angle.cos(), angle.sin()])[:, None] * taper[:, None]
 
 
 def mel_filter_bank(

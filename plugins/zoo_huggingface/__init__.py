@@ -28,6 +28,7 @@ from zoo_huggingface.causal.starcoder2 import Starcoder2
 from zoo_huggingface.encoders.albert import Albert
 from zoo_huggingface.encoders.bert import Bert
 from zoo_huggingface.encoders.camembert import Camembert
+from zoo_huggingface.encoders.deberta_v2 import DebertaV2
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
 from zoo_huggingface.encoders.mpnet import MPNet
@@ -42,7 +43,9 @@ from zoo_huggingface.seq2seq.mt5 import MT5
 from zoo_huggingface.seq2seq.pegasus import Pegasus
 from zoo_huggingface.seq2seq.t5 import T5
 from zoo_huggingface.speech.hubert import Hubert
+from zoo_huggingface.speech.speech_to_text import Speech2Text
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
+from zoo_huggingface.speech.wavlm import WavLM
 from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.clip import CLIP
 from zoo_huggingface.vision.deit import DeiT
@@ -63,6 +66,7 @@ def zoo_importers() -> Sequence[Importer]:
         Albert(),
         MPNet(),
         NomicBert(),
+        DebertaV2(),
         Gpt2(),
         Marian(),
         Bart(),
@@ -99,5 +103,7 @@ def zoo_importers() -> Sequence[Importer]:
         Siglip(),
         Wav2Vec2(),
         Hubert(),
+        WavLM(),
         Whisper(),
+        Speech2Text(),
     ]

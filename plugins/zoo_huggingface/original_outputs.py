@@ -66,10 +66,16 @@ def _seq2seq(original: Any, spec: Mapping[str, Any], generator: torch.Generator)
 
 def _classifier(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
     config = original.config
+    target = torch.zeros(_ROWS, dtype=torch.long)
+    if get_path(spec, "model.multi_label"):
+        target = torch.zeros(_ROWS, config.num_labels)
+    if get_path(spec, "model.source.type") == "token":
+        tokens, mask = _tokens(spec, "model.source", generator)
+        logits = original(input_ids=tokens, attention_mask=mask).logits[:, None]
+        return {"batch.source": tokens, "batch.target": target, "output.logits": logits}
     size = (_ROWS, config.num_channels, config.image_size, config.image_size)
     images = torch.randn(size, generator=generator)
     logits = original(pixel_values=images).logits[:, None]
-    target = torch.zeros(_ROWS, dtype=torch.long)
     return {"batch.source": images, "batch.target": target, "output.logits": logits}
 
 

@@ -1,10 +1,12 @@
-"""Positions: sinusoidal, learned, rotary, ALiBi, T5, and several of them together."""
+"""Positions: sinusoidal, learned, rotary, ALiBi, T5, disentangled, gated, and several together."""
 
 from collections.abc import Sequence
 
 from zoo.plugin import Part, Position, hookimpl
 from zoo_positions.alibi import ALiBi
 from zoo_positions.combined import Combined
+from zoo_positions.disentangled import Disentangled
+from zoo_positions.gated import Gated
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary
 from zoo_positions.scaling.linear import LinearScaling
@@ -18,4 +20,4 @@ from zoo_positions.t5 import T5
 @hookimpl
 def zoo_components() -> Sequence[type[Position | Part]]:
     scalings = LinearScaling, Llama3Scaling, YarnScaling, LongRopeScaling
-    return [Sinusoidal, Learned, Rotary, ALiBi, T5, Combined, *scalings]
+    return [Sinusoidal, Learned, Rotary, ALiBi, T5, Disentangled, Gated, Combined, *scalings]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, FromParent, Position
+from zoo.plugin import Attention, Blueprint, FromParent, Position
 
 
 class Combined(Position):
@@ -53,6 +53,7 @@ class Combined(Position):
         ]
         self.parts = nn.ModuleList(built)
         self.is_rotary = any(part.is_rotary for part in built)
+        self.requires_inner_product = any(part.requires_inner_product for part in built)
         limits = [part.max_positions for part in built if part.max_positions is not None]
         self.max_positions = min(limits, default=None)
 
@@ -62,6 +63,10 @@ class Combined(Position):
     @property
     def has_bias(self) -> bool:
         return any(part.has_bias for part in self.parts)
+
+    @property
+    def has_score_bias(self) -> bool:
+        return any(part.has_score_bias for part in self.parts)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         for part in self.parts:
@@ -80,3 +85,40 @@ class Combined(Position):
         biases = [part.bias(T, S, offset=offset, device=device) for part in parts]
         found = [bias for bias in biases if bias is not None]
         return torch.stack(found).sum(dim=0) if found else None
+
+    def build_score_bias(self, query_dim: int) -> nn.Module | None:
+        return CombinedBias(self, query_dim) if self.has_score_bias else None
+
+
+class CombinedBias(nn.Module):
+    """The sum of the score biases of several positions, in one attention.
+
+    Args:
+        position: the positions.
+        query_dim: width of the attention's inputs.
+    """
+
+    def __init__(self, position: Combined, query_dim: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleDict()
+        for index, part in enumerate(position.parts):
+            built = part.build_score_bias(query_dim)  # type: ignore[operator]
+            if built is not None:
+                self.parts[str(index)] = built
+
+    def forward(
+        self,
+        attention: Attention,
+        position: Combined,
+        states: Tensor,
+        queries: Tensor,
+        keys: Tensor,
+        *,
+        offset: int | Tensor = 0,
+    ) -> Tensor:
+        biases = [
+            bias(attention, position.parts[int(i)], states, queries, keys, offset=offset)
+            for i, bias in self.parts.items()
+        ]
+        total: Tensor = sum(biases[1:], biases[0])
+        return total

@@ -206,7 +206,8 @@ def build_position(
     built = position.build(
         dim=dim, heads=attention.heads, head_dim=attention.head_dim, causal=causal
     )
-    attention.forbid_rotary(built)
+    for block in blocks:
+        block.attention.set_position(built)
     if any(block.no_position or block.position is not None for block in blocks):
         require_rotary(built)
     return built

@@ -51,7 +51,7 @@ class LayerKind:
                 dim=attention.query_dim, heads=attention.heads, head_dim=attention.head_dim
             )
             require_rotary(self._built)
-            attention.forbid_rotary(self._built)
+            attention.set_position(self._built)
         return self._built
 
 
@@ -79,7 +79,9 @@ DEFAULT_OPTIONS = StackOptions()
 
 def require_rotary(position: Position | None) -> None:
     """Raise ZooError if layers cannot differ in this position."""
-    if position is not None and (position.has_bias or not position.is_rotary):
+    if position is None:
+        return
+    if position.has_bias or position.has_score_bias or not position.is_rotary:
         raise ZooError(
             f"layers with different positions, or without, require rotary positions, not "
             f"'{position.name}'"

@@ -31,7 +31,7 @@ class Inner(nn.Module):
     Args:
         input_dim: width of the pooled vector.
         dim: width of the result; input_dim if not set.
-        activation: f.
+        activation: f; 'none' is the identity.
         dropout: dropout probability of the pooled vector.
 
     Shapes:
@@ -43,7 +43,7 @@ class Inner(nn.Module):
         *,
         input_dim: FromParent[int],
         dim: Annotated[int, Field(ge=1)] | None = None,
-        activation: Literal["tanh", "relu", "gelu"] = "tanh",
+        activation: Literal["tanh", "relu", "gelu", "none"] = "tanh",
         dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
@@ -52,8 +52,9 @@ class Inner(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, vector: Tensor) -> Tensor:
+        projected: Tensor = self.map(self.dropout(vector))
         activate = {"tanh": torch.tanh, "relu": torch.relu, "gelu": nn.functional.gelu}
-        return activate[self.activation](self.map(self.dropout(vector)))
+        return projected if self.activation == "none" else activate[self.activation](projected)
 
 
 class Classifier(Model):

@@ -93,6 +93,41 @@ class PositionsNotRestarted(LinearPosition):
         return super().add(states, offset=offset if isinstance(offset, int) else 0)
 
 
+class SignedBias(nn.Module):
+    """The sum of the query's state, with the sign of the distance to the key."""
+
+    def forward(self, attention, position, states, queries, keys, *, offset=0):
+        (sign,) = position("relative", queries, keys, offset=offset)
+        return states.sum(dim=-1)[:, None, :, None] * sign.expand(queries.shape[1], -1, -1)
+
+
+class SignedPosition(Position):
+    name: ClassVar[str] = "signed"
+
+    def relative(self, T: int, S: int, *, offset: int = 0, device: torch.device):
+        t = torch.arange(T, device=device)[:, None] + offset
+        return ((torch.arange(S, device=device) - t).sign().double(),)
+
+    def build_score_bias(self, query_dim: int) -> nn.Module:
+        return SignedBias()
+
+
+class RelativeIgnoresOffset(SignedPosition):
+    def relative(self, T: int, S: int, *, offset: int = 0, device: torch.device):
+        return super().relative(T, S, device=device)
+
+
+class MixedBias(SignedBias):
+    def forward(self, attention, position, states, queries, keys, *, offset=0):
+        mixed = states - states.mean(dim=0)
+        return super().forward(attention, position, mixed, queries, keys, offset=offset)
+
+
+class BiasMixesItems(SignedPosition):
+    def build_score_bias(self, query_dim: int) -> nn.Module:
+        return MixedBias()
+
+
 class Doubling:
     def __init__(self, *, dim: FromParent[int]) -> None:
         self.dim = 2 * dim
@@ -193,6 +228,8 @@ BROKEN = [
     ("offset", BiasIgnoresOffset, LinearPosition),
     ("offset", RotateIgnoresOffset, LinearPosition),
     ("restarted-positions", PositionsNotRestarted, LinearPosition),
+    ("score-bias", RelativeIgnoresOffset, SignedPosition),
+    ("score-bias", BiasMixesItems, SignedPosition),
     ("parent-values", ExtraParentValue, DoublingPart),
     ("memory-shape", WrongEncoderDim, TinyEncoder),
     ("padding-invariance", MeanOverPadding, TinyEncoder),

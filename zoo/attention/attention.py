@@ -6,7 +6,6 @@ Notation: B batch, T queries, S keys, D width, H heads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
@@ -17,6 +16,7 @@ from zoo.attention.heads import merge_heads, repeat_heads, rotate_heads, split_h
 from zoo.attention.linear import Linear
 from zoo.attention.options import DEFAULT_OPTIONS, AttentionOptions
 from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
+from zoo.attention.position_bias import add_position_bias
 from zoo.attention.query_key_norm import QueryKeyNorm, norm_heads
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
@@ -113,6 +113,7 @@ class Attention(RecordsAttention):
         self.query_norm, self.key_norm = self._build_norms(options.norm)
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
         self.align: Alignment = align.build(query_dim=self.head_dim, heads=heads)
+        self.score_bias: nn.Module | None = None
         if self.project == "none" and heads > 1 and self.scorers.shared:
             raise ZooError(
                 f"{heads} heads without projections are identical, because scorer "
@@ -148,7 +149,7 @@ class Attention(RecordsAttention):
         """
         queries, prepared = self.project_inputs(query, memory, position=position, offset=offset)
         keys, values = (repeat_heads(prepared[name], self.heads) for name in ("keys", "values"))
-        mask = add_position_bias(mask, position, queries, keys, offset)
+        mask = add_position_bias(self, mask, position, query, queries, keys, offset)
         scores, updated = self._score(queries, keys, state or {})  # [B, H, T, S]
         weights = self._align(scores, mask, queries, offset, state or {})
         if self.sequential and state:
@@ -165,13 +166,21 @@ class Attention(RecordsAttention):
         offset: int | Tensor = 0,
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Compute the queries of each head [B, H, T, Dq], and the output of `prepare`."""
-        if self.project == "none":
-            queries = query[:, None].expand(-1, self.heads, -1, -1)
-        else:
-            queries = split_heads(self.query(query), self.heads)
         if isinstance(memory, Tensor):
             memory = self.prepare(memory, position=position, offset=offset)
-        return self.prepare_queries(queries, position, offset), memory
+        return self.prepare_queries(self.project_queries(query), position, offset), memory
+
+    def project_queries(self, states: Tensor) -> Tensor:
+        """Project states [B, T, query_dim] to queries [B, H, T, Dq]."""
+        if self.project == "none":
+            return states[:, None].expand(-1, self.heads, -1, -1)
+        return split_heads(self.query(states), self.heads)
+
+    def project_keys(self, states: Tensor) -> Tensor:
+        """Project states [B, S, key_dim] to keys [B, Hkv, S, Dk]."""
+        if self.project == "none":
+            return states[:, None].expand(-1, self.heads, -1, -1)
+        return split_heads(self.key(states), self.kv_heads)
 
     def prepare_queries(
         self, queries: Tensor, position: Position | None, offset: int | Tensor
@@ -179,16 +188,16 @@ class Attention(RecordsAttention):
         """Normalise and rotate projected queries [B, H, T, Dq]."""
         return rotate_heads(norm_heads(queries, self.query_norm), position, offset)
 
+    def prepare_keys(self, keys: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
+        """Normalise and rotate projected keys [B, Hkv, S, Dk]."""
+        return rotate_heads(norm_heads(keys, self.key_norm), position, offset)
+
     def prepare(
         self, memory: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
     ) -> dict[str, Tensor]:
         """Compute keys [B, Hkv, S, *] and values [B, Hkv, S, D] of the states [B, S, key_dim]."""
-        if self.project == "none":
-            keys = values = memory[:, None].expand(-1, self.heads, -1, -1)
-        elif self.project == "kv":
-            keys = values = split_heads(self.key(memory), self.kv_heads)
-        else:
-            keys = split_heads(self.key(memory), self.kv_heads)
+        keys = values = self.project_keys(memory)
+        if self.project == "qkv":
             values = split_heads(self.value(memory), self.kv_heads)
         return self.prepare_heads(keys, values, position, offset)
 
@@ -196,7 +205,7 @@ class Attention(RecordsAttention):
         self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
     ) -> dict[str, Tensor]:
         """Return the output of `prepare` for projected keys and values, both [B, Hkv, S, *]."""
-        keys = rotate_heads(norm_heads(keys, self.key_norm), position, offset)
+        keys = self.prepare_keys(keys, position, offset)
         if not self.scorers.shared:
             keys = repeat_heads(keys, self.heads)
         return {"keys": self.scorers.prepare(keys), "values": values}
@@ -225,9 +234,14 @@ class Attention(RecordsAttention):
         """Raise ZooError if this attention is sequential, for modules that run in parallel."""
         forbid_sequential((self.scorers.first, self.align), where)
 
-    def forbid_rotary(self, position: Position | None) -> None:
-        """Raise ZooError if the position encoding is rotary and the scorer does not support it."""
+    def set_position(self, position: Position) -> None:
+        """Build the score bias of a position encoding, if it has one.
+
+        Raises ZooError if the scorer does not support the position. `forward` takes a position
+        without a score bias also if it was not set.
+        """
         forbid_rotary(self.scorers.first, position)
+        self.score_bias = position.build_score_bias(self.query_dim)
 
     def extra_repr(self) -> str:
         names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")
@@ -283,17 +297,3 @@ class Attention(RecordsAttention):
             weights = self.align(scores, align_mask, context)
         self.record(weights, samples)
         return weights
-
-
-def add_position_bias(
-    mask: Mask | None,
-    position: Position | None,
-    queries: Tensor,
-    keys: Tensor,
-    offset: int | Tensor,
-) -> Mask:
-    """Return the mask with the bias of the position, unless it already has one."""
-    mask = mask or Mask()
-    if position is None or mask.bias is not None or not position.has_bias:
-        return mask
-    return replace(mask, bias=position("bias", queries, keys, offset=offset))

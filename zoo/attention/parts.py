@@ -21,10 +21,13 @@ def forbid_sequential(parts: Sequence[Scorer | Alignment], where: str) -> None:
 
 
 def forbid_rotary(scorer: Scorer, position: Position | None) -> None:
-    """Raise ZooError if the position is rotary and the scorer does not support it."""
-    if position is not None and position.is_rotary and not scorer.supports_rotary:
+    """Raise ZooError if the position requires an inner product, which the scorer is not."""
+    if position is None or scorer.supports_rotary:
+        return
+    if position.is_rotary or position.requires_inner_product:
+        what = "rotates" if position.is_rotary else "compares positions with"
         raise ZooError(
-            f"position '{position.name}' rotates queries and keys, which requires an inner "
+            f"position '{position.name}' {what} queries and keys, which requires an inner "
             f"product, but the score of scorer '{scorer.name}' is not an inner product; use "
             "another scorer, for example scaled-dot"
         )

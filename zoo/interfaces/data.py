@@ -92,7 +92,7 @@ class Mask:
     Shapes:
         keys [B, S], True where a key is not padding; pairs [B, T, S], True where a query attends
         to a key; causal: query t attends to keys 0 to offset + t; window: query t attends to keys
-        at distances from offset + t below it; bias [H, T, S], added to the scores.
+        at distances from offset + t below it; bias [H, T, S] or [B, H, T, S], added to the scores.
     """
 
     keys: Tensor | None = None

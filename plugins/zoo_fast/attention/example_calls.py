@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from zoo.attention.query_key_norm import QueryKeyNorm
-from zoo.plugin import Attention, Blueprint, Call, Mask, Scorer
+from zoo.plugin import Attention, Blueprint, Call, Mask, Position, Scorer
 from zoo_alignment.soft import Soft
+from zoo_positions.alibi import ALiBi
+from zoo_positions.disentangled import Disentangled
+from zoo_positions.gated import Gated
 
 DIM = 8
 
@@ -36,6 +39,12 @@ def attention_calls(scorer: type[Scorer], dtype: torch.dtype, **params: Any) -> 
         norm = Blueprint.of(QueryKeyNorm, over=over)
         normed = build_attention(scorer, dtype, heads=2, project="qkv", norm=norm, **params)
         yield Call(normed, (query, query, Mask(causal=True)))
+    for position in _positions(scorer):
+        biased = build_attention(scorer, dtype, heads=2, project="qkv", **params)
+        biased.set_position(position.to(dtype))
+        biased.to(dtype)
+        options = {"position": position, "offset": 2}
+        yield Call(biased, (query, biased.prepare(memory), Mask(keys=keys)), options)
 
 
 def build_attention(
@@ -51,6 +60,14 @@ def build_attention(
         **options,
     )
     return blueprint.build(query_dim=DIM, key_dim=DIM).to(dtype).eval()
+
+
+def _positions(scorer: type[Scorer]) -> Iterator[Position]:
+    """Yield positions with a bias that depends on queries and keys."""
+    widths: dict[str, Any] = {"dim": DIM, "heads": 2, "head_dim": DIM // 2}
+    yield Gated(**widths, causal=False, position=Blueprint.of(ALiBi))
+    if scorer.supports_rotary:
+        yield Disentangled(**widths, max_distance=4, shared=True)
 
 
 def _states(batch: int, length: int, dtype: torch.dtype) -> Tensor:

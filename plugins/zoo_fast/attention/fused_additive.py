@@ -41,6 +41,8 @@ def fused_additive(
     tensors = [part for part in (a, b, v, values, mask.bias) if part is not None]
     if min(part.numel() for part in tensors) == 0 or why_not_triton(*tensors) is not None:
         return None
+    if mask.bias is not None and mask.bias.dim() == 4:
+        return None  # the kernels take a bias [H, T, S]
     H, T, S = a.shape[1], a.shape[2], b.shape[2]
     if torch.is_autocast_enabled(values.device.type):
         values = values.to(torch.get_autocast_dtype(values.device.type))

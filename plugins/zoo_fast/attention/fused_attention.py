@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from zoo.acceleration import plain_class
-from zoo.attention.attention import Attended, add_position_bias
+from zoo.attention.attention import Attended
 from zoo.attention.heads import merge_heads
+from zoo.attention.position_bias import add_position_bias
 from zoo.plugin import Acceleration, AdditiveScorer, Attention, Call, Declined, Mask, Position
 from zoo_fast.attention.fused_additive import fused_additive
 from zoo_fast.attention.fused_softmax import fused_softmax
@@ -124,7 +125,7 @@ def head_contexts(
     additive scores; None if no kernel applies."""
     queries, prepared = project_inputs(target, query, memory, position=position, offset=offset)
     keys, values = prepared["keys"], prepared["values"]  # [B, Hkv, S, *]
-    mask = add_position_bias(mask, position, queries, keys, offset)
+    mask = add_position_bias(target, mask, position, query, queries, keys, offset)
     scale, dropout_p = prepared_scale(target.scorers.first), softmax_dropout(target.align)
     if dropout_p is None:
         return None

@@ -68,7 +68,8 @@ def _simplify(mask: Mask) -> Mask | None:
 
 
 def _compute_additive(mask: Mask, bias: Tensor, T: int, S: int, like: Tensor) -> Tensor:
-    bias, dense = bias.to(like.dtype)[None], mask.dense(T, S, like.device)
+    bias = bias.to(like.dtype)
+    bias, dense = bias if bias.dim() == 4 else bias[None], mask.dense(T, S, like.device)
     return bias if dense is None else bias.masked_fill(~dense[:, None], float("-inf"))
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from zoo.attention.query_key_norm import QueryKeyNorm
 from zoo.plugin import Attention, Blueprint, Call, Mask, Memory
 from zoo_alignment.soft import Soft
+from zoo_positions.disentangled import Disentangled
 from zoo_positions.rotary import Rotary
 from zoo_tokens.token import Token
 from zoo_transformer.block import Block
@@ -21,6 +22,7 @@ from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
 
 DIM = 64
+_DISENTANGLED = Blueprint.of(Disentangled, max_distance=4)
 
 
 def block_calls(dtype: torch.dtype) -> Iterator[Call]:
@@ -45,13 +47,20 @@ def block_calls(dtype: torch.dtype) -> Iterator[Call]:
 
 def encoder_calls(dtype: torch.dtype) -> Iterator[Call]:
     """Yield calls of the blocks of an encoder."""
-    for share_layers, place in ((False, "post"), (True, "post"), (False, "pre"), (True, "pre")):
+    for share_layers, place, position in (
+        (False, "post", None),
+        (True, "post", None),
+        (False, "pre", None),
+        (True, "pre", None),
+        (False, "post", _DISENTANGLED),
+    ):
         encoder = TransformerEncoder(
             input_dim=DIM,
             layers=2,
             attention=_attention(),
             feed_forward=Blueprint.of(FeedForward, hidden=9),
             norm=Blueprint.of(Norm, place=place),
+            position=position,
             share_layers=share_layers,
         ).to(dtype)
         memory = _memory(2, 3, dtype)
@@ -77,6 +86,13 @@ def normed_decoder_calls(
         attention = _attention(norm=Blueprint.of(QueryKeyNorm, over=over))
         norm = Blueprint.of(Norm, place=place)
         yield _decoder_call(dtype, memory_dim=DIM, attention=attention, norm=norm)
+
+
+def biased_decoder_calls(
+    dtype: torch.dtype,
+) -> Iterator[tuple[TransformerDecoder, Memory, Tensor]]:
+    """Yield a decoder whose scores have a bias that depends on queries and keys."""
+    yield _decoder_call(dtype, memory_dim=DIM, attention=_attention(), position=_DISENTANGLED)
 
 
 def _decoder_call(dtype: torch.dtype, **params: Any) -> tuple[TransformerDecoder, Memory, Tensor]:

@@ -117,9 +117,9 @@ class DecoderBlocks(Acceleration):
         return x
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
-        from zoo_fast.transformer.example_calls import decoder_calls
+        from zoo_fast.transformer.example_calls import biased_decoder_calls, decoder_calls
 
-        for decoder, memory, tokens in decoder_calls(dtype):
+        for decoder, memory, tokens in (*decoder_calls(dtype), *biased_decoder_calls(dtype)):
             x = decoder.embed(tokens).detach()
             yield Call(decoder, (x, Mask(causal=True), memory), method="run_blocks")
 

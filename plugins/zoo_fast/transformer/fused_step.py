@@ -188,6 +188,8 @@ def _why_not_attention(attention: Attention) -> str | None:
     reason = why_not_softmax(attention.align)
     if reason is not None:
         return reason
+    if attention.score_bias is not None:
+        return "the attention has a bias that depends on its queries or keys"
     if attention.project != "qkv" or attention.merge != "concat":
         return "the attention does not project or concatenate its heads"
     if attention.head_dim % 32:

@@ -55,7 +55,7 @@ def why_not_tables(position: Position | None) -> str | None:
     """Return why there are no tables of a position, or None if there are."""
     if position is None:
         return None
-    if position.has_bias:
+    if position.has_bias or position.has_score_bias:
         return f"position '{position.name}' adds a bias to the scores"
     if isinstance(position, Rotary) and position.dim < position.head_dim:
         return f"position '{position.name}' rotates a part of each head only"

@@ -1,10 +1,8 @@
-"""wav2vec 2.0 with a CTC head, or without a head."""
+"""wav2vec 2.0."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -15,29 +13,27 @@ from zoo_huggingface.config_fields import (
     get_value,
 )
 from zoo_huggingface.config_keys import ignored_keys
-from zoo_huggingface.optional_head import OptionalHead
-from zoo_huggingface.speech.ctc_tokenizer import read_ctc_tokenizer
+from zoo_huggingface.speech.heads import SpeechEncoderImporter
 from zoo_huggingface.templates import activation_field, transformer_template
 
 
-class Wav2Vec2(OptionalHead):
-    """wav2vec 2.0 for speech recognition, or without a head (Baevski et al. 2020)."""
+class Wav2Vec2(SpeechEncoderImporter):
+    """wav2vec 2.0, with or without a head (Baevski et al. 2020)."""
 
     name = "wav2vec2"
     preprocessor_kind = "audio"
-    padding_path = "model.blank"
-    headless_classes: ClassVar[tuple[str, ...]] = ("Wav2Vec2Model", "Wav2Vec2ForPreTraining")
-    model_classes: ClassVar[tuple[str, ...]] = ("Wav2Vec2ForCTC", *headless_classes)
-    head_keys = ("vocab_size", "pad_token_id")
+    model_classes: ClassVar[tuple[str, ...]] = (
+        "Wav2Vec2ForCTC",
+        "Wav2Vec2ForSequenceClassification",
+        "Wav2Vec2Model",
+        "Wav2Vec2ForPreTraining",
+    )
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "ctc-recogniser",
             "source": {"type": "waveform", "conv_position": {}},
             "encoder": transformer_template(),
-        },
-        "sampler": "ctc-greedy",
-        "objective": {"type": "ctc"},
-        "metrics": ["wer", "cer"],
+        }
     }
     fields: ClassVar[Sequence[ConfigField]] = (
         ConfigField("hidden_size", "model.source.dim"),
@@ -65,10 +61,11 @@ class Wav2Vec2(OptionalHead):
         ),
         ConfigField("hidden_dropout", "model.encoder.dropout", float, 0.1),
         ConfigField("attention_dropout", "model.encoder.attention.align.dropout", float, 0.1),
-        ConfigField("vocab_size", "model.vocab"),
-        ConfigField("pad_token_id", "model.blank objective.blank", int, 0, minimum=0),
     )
-    used_keys = ("conv_dim", "conv_kernel", "conv_stride", "num_feat_extract_layers")
+    used_keys = (
+        *("conv_dim", "conv_kernel", "conv_stride", "num_feat_extract_layers"),
+        *SpeechEncoderImporter.head_keys,
+    )
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "it affects initialisation only": "initializer_range",
@@ -85,8 +82,7 @@ class Wav2Vec2(OptionalHead):
                 proj_codevector_dim
                 """,
             "heads of other tasks use it": """
-                classifier_proj_size tdnn_dilation tdnn_dim tdnn_kernel use_weighted_layer_sum
-                xvector_output_dim
+                tdnn_dilation tdnn_dim tdnn_kernel xvector_output_dim
                 """,
             "only adapters use it": """
                 adapter_kernel_size adapter_stride num_adapter_layers output_hidden_size
@@ -100,19 +96,8 @@ class Wav2Vec2(OptionalHead):
         RequiredValue("adapter_attn_dim", None, "adapters are not supported"),
     )
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        found = bool(self.tokenizers(folder, config))
-        return {**super().extend_config(config, folder, weights), "has_tokenizer": found}
-
-    def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path | Mapping[str, Any]]:
-        """Return the tokenizer of the targets: ``tokenizer.json``, or made of ``vocab.json``."""
-        if not self.has_head(config):
-            return {}
-        file = folder / "tokenizer.json"
-        found = file if file.is_file() else read_ctc_tokenizer(folder)
-        return {"target": found} if found else {}
-
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
         source, norm = spec["model"]["source"], spec["model"]["encoder"]["norm"]
         # transformers has one norm: before the first block, or after the last.
         norm["embedding"] = norm["place"] == "post"
@@ -130,8 +115,6 @@ class Wav2Vec2(OptionalHead):
             raise config_error(
                 "conv_dim", widths, "convolutions of different widths are not supported"
             )
-        if config.get("has_tokenizer"):
-            spec["preprocessing"] = {"target": {"type": "text"}}
         source |= {"channels": widths[0], "kernels": kernels, "strides": strides}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:

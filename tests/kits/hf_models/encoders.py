@@ -1,6 +1,12 @@
 """Text encoders of transformers with small random weights."""
 
+import warnings
+
 import transformers as hf
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # transformers uses torch.jit.script
+    hf.DebertaV2ForMaskedLM  # noqa: B018
 
 _BERT = {
     "vocab_size": 31, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -31,6 +37,14 @@ _MODELS = {
         hf.AlbertConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
     ),
     "mpnet": (hf.MPNetForMaskedLM, hf.MPNetConfig(**_BERT, max_position_embeddings=18)),
+    "deberta-v2": (
+        hf.DebertaV2ForMaskedLM,
+        hf.DebertaV2Config(
+            **_BERT, max_position_embeddings=16, relative_attention=True, pos_att_type="p2c|c2p",
+            position_biased_input=False, position_buckets=4, norm_rel_ebd="layer_norm",
+            share_att_key=True,
+        ),
+    ),
     "distilbert": (
         hf.DistilBertForMaskedLM,
         hf.DistilBertConfig(
@@ -67,5 +81,13 @@ MODELS = {
 }
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
-VALUES = {}
+VALUES = {
+    "deberta-v2": {
+        "pos_att_type": [["c2p"], ["p2c"], None], "position_buckets": [-1, 6, 9],
+        "max_relative_positions": [3, 12, 40], "norm_rel_ebd": ["none"], "share_att_key": [False],
+        "position_biased_input": [True], "legacy": [False], "type_vocab_size": [2],
+        "relative_attention": [False], "pooler_hidden_act": ["tanh", "silu"],
+        "conv_kernel_size": [3], "embedding_size": [6],
+    },
+}  # fmt: skip
 """Other values of config keys, by importer, where `hf_switch_kit` has none that fit."""

@@ -96,10 +96,34 @@ WHISPER = {
     "suppress_tokens": [1, 2, 7, 8, 9, 50258, 50358, 50359], "torch_dtype": "float32",
     "use_cache": True, "vocab_size": 51865,
 }  # fmt: skip
+WAVLM = WAVE | {
+    "adapter_kernel_size": 3, "adapter_stride": 2, "add_adapter": False,
+    "architectures": ["WavLMForCTC"], "classifier_proj_size": 256, "codevector_dim": 256,
+    "ctc_zero_infinity": False, "feat_quantizer_dropout": 0.0, "freeze_feat_extract_train": True,
+    "mask_channel_other": 0.0, "mask_time_selection": "static", "max_bucket_distance": 800,
+    "model_type": "wavlm", "num_buckets": 320, "num_ctc_classes": 80, "output_hidden_size": 768,
+    "replace_prob": 0.5, "tdnn_dilation": [1, 2, 3, 1, 1], "use_weighted_layer_sum": False,
+}  # fmt: skip
+SPEECH_TO_TEXT = {
+    "activation_dropout": 0.1, "activation_function": "relu",
+    "architectures": ["Speech2TextForConditionalGeneration"], "attention_dropout": 0.1,
+    "bos_token_id": 0, "classifier_dropout": 0.0, "conv_channels": 1024,
+    "conv_kernel_sizes": [5, 5], "d_model": 256, "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 2048, "decoder_layerdrop": 0.0, "decoder_layers": 6,
+    "decoder_start_token_id": 2, "dropout": 0.1, "early_stopping": True,
+    "encoder_attention_heads": 4, "encoder_ffn_dim": 2048, "encoder_layerdrop": 0.0,
+    "encoder_layers": 12, "eos_token_id": 2, "gradient_checkpointing": False, "init_std": 0.02,
+    "input_channels": 1, "input_feat_per_channel": 80, "is_encoder_decoder": True,
+    "max_length": 200, "max_source_positions": 6000, "max_target_positions": 1024,
+    "model_type": "speech_to_text", "num_beams": 5, "num_conv_layers": 2,
+    "num_hidden_layers": 12, "pad_token_id": 1, "scale_embedding": True, "use_cache": True,
+    "vocab_size": 10000,
+}  # fmt: skip
 
-ALL = [MARIAN, BART, MBART, PEGASUS, NLLB, T5, MT5, WAVE, HUBERT, WHISPER]
+ALL = [MARIAN, BART, MBART, PEGASUS, NLLB, T5, MT5, WAVE, HUBERT, WHISPER, WAVLM]
+ALL += [SPEECH_TO_TEXT]
 EXTRA = {
     "marian": 2 * 512 * 512, "bart": 4 * 1024, "mbart": 4 * 1024, "pegasus": 2 * 512 * 1024,
-    "wav2vec2": 768, "hubert": 1024,
+    "wav2vec2": 768, "hubert": 1024, "wavlm": 768,
 }  # fmt: skip
 """Number of parameters that only transformers has, by model type."""

@@ -1,6 +1,8 @@
 import pytest
 import torch
+import transformers as hf
 from torch.nn import functional as F
+from transformers.models.speech_to_text.modeling_speech_to_text import Conv1dSubsampler
 
 from zoo import ZooError
 from zoo.plugin import Blueprint
@@ -37,6 +39,18 @@ def test_vectors_of_a_padded_item_equal_those_of_the_item_alone():
     alone = embedding(audio[1:, : 32 + 4 * 16])
     torch.testing.assert_close(embedding(audio)[1, :3], alone[0])
     assert not embedding(audio)[1, 3].any()
+
+
+def test_gated_linear_units_are_those_of_the_subsampler_of_transformers():
+    embedding = build(channels=5, activation="glu", strides=[2, 2], kernels=[3, 5], scaled=True)
+    config = hf.Speech2TextConfig(
+        d_model=3, conv_channels=10, conv_kernel_sizes=[3, 5], input_feat_per_channel=4
+    )
+    theirs = Conv1dSubsampler(config).double()
+    theirs.conv_layers.load_state_dict(embedding.convolutions.state_dict())
+    audio = embedding.example(2, 4, torch.Generator().manual_seed(0))
+    expected = 3**0.5 * theirs(embedding.inner(audio))
+    torch.testing.assert_close(embedding(audio), expected)
 
 
 def test_parameter_names():

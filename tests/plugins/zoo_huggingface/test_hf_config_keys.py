@@ -24,7 +24,7 @@ SAME_CODE = (
     *("mistral", "qwen2", "qwen3", "olmo2", "phi3", "starcoder2", "smollm3", "gemma", "phi"),
     *("mixtral", "qwen2_moe", "qwen3_moe"),
     *("distilbert", "xlm-roberta", "camembert"),
-    *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "siglip", "deit"),
+    *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "wavlm", "siglip", "deit"),
 )
 """Architectures whose importers are those of others with other values; in each run, random and
 fuzzed configs compare them with transformers."""

@@ -86,6 +86,18 @@ UNSUPPORTED = [
     ("wav2vec2", {"conv_stride": "two"}, "'conv_stride' is \"two\".*list"),
     ("wav2vec2", {"feat_extract_activation": "relu"}, "'feat_extract_activation' is"),
     ("wav2vec2", {"feat_extract_norm": "batch"}, "'feat_extract_norm' is \"batch\".*group, layer"),
+    ("wav2vec2-classifier", {"use_weighted_layer_sum": True}, "'use_weighted_layer_sum' is true"),
+    ("wavlm", {"num_buckets": 34, "max_bucket_distance": 27}, "'max_bucket_distance' is 27.*12 is"),
+    ("deberta-v2", {"conv_kernel_size": 3}, "'conv_kernel_size' is 3; the convolution of v2"),
+    ("deberta-v2", {"pos_att_type": ["p2p"]}, "'pos_att_type' is .*supported values: c2p, p2c"),
+    ("deberta-v2", {"pos_att_type": []}, "'pos_att_type' is .*it has no known term"),
+    ("deberta-v2", {"position_buckets": 40}, "'max_position_embeddings' is 16; it is too small"),
+    ("deberta-v2", {"embedding_size": 6}, "'embedding_size' is 6; only 8 is supported"),
+    ("deberta-v2-classifier", {"pooler_hidden_act": "silu"}, "'pooler_hidden_act' is \"silu\""),
+    ("speech_to_text", {"conv_kernel_sizes": [3, 4]}, r"'conv_kernel_sizes' is \[3, 4\].*odd"),
+    ("speech_to_text", {"pad_token_id": 0}, "'pad_token_id' is 0; it should be at least 1"),
+    ("speech_to_text", {"decoder_start_token_id": 1}, "'decoder_start_token_id' is 1.*differ"),
+    ("speech_to_text", {"input_channels": 2}, "'input_channels' is 2"),
 ]  # fmt: skip
 
 

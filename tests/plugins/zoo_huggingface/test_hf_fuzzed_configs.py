@@ -99,7 +99,11 @@ def names_a_tensor(error):
 
 
 def load_original(name, folder):
-    """Return the model of transformers, or None if it rejects the config."""
+    """Return the model of transformers, or None if it rejects the config, or will in its calls."""
+    config = json.loads((folder / "config.json").read_text())
+    numbers = {key: value for key, value in config.items() if isinstance(value, float)}
+    if any(value > 1 for key, value in numbers.items() if "dropout" in key):
+        return None
     try:
         return MODELS[name][0].from_pretrained(folder).eval()
     except (ValueError, TypeError, KeyError, RuntimeError, AttributeError, StrictDataclassError):

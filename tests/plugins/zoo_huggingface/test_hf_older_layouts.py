@@ -142,6 +142,26 @@ def test_wav2vec2_with_the_old_names_of_weight_norm(save_model, tmp_path):
     assert_same_logits("wav2vec2", *save_model("wav2vec2", older), tmp_path)
 
 
+def test_deberta_v3_with_heads_of_pretraining_and_no_class(save_model, tmp_path):
+    """As published: transformers loads the encoder and ignores the other tensors."""
+
+    def published(stored):
+        names = (
+            *("lm_predictions.lm_head.bias", "lm_predictions.lm_head.LayerNorm.weight"),
+            *("mask_predictions.dense.weight", "mask_predictions.classifier.bias"),
+            "deberta.embeddings.position_embeddings.weight",
+        )
+        unused = {name: torch.ones(8) for name in names}
+        encoder = {k: v for k, v in stored.items() if k.startswith("deberta.")}
+        return encoder | unused
+
+    def without_class(config):
+        return {k: v for k, v in config.items() if k not in ("architectures", "legacy")}
+
+    folder, theirs = save_model("deberta-v2", published, without_class)
+    assert_same_logits("deberta-v2", folder, theirs.deberta, tmp_path)
+
+
 def test_marian_with_its_positions_stored(save_model, tmp_path):
     def older(stored):
         positions = {

@@ -26,6 +26,17 @@ ROBERTA = BERT | {
     "layer_norm_eps": 1e-5, "max_position_embeddings": 514, "model_type": "roberta",
     "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265,
 }  # fmt: skip
+DEBERTA_V3 = {
+    "architectures": ["DebertaV2ForMaskedLM"], "attention_probs_dropout_prob": 0.1,
+    "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
+    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-7,
+    "max_position_embeddings": 512, "max_relative_positions": -1, "model_type": "deberta-v2",
+    "norm_rel_ebd": "layer_norm", "num_attention_heads": 12, "num_hidden_layers": 12,
+    "pad_token_id": 0, "pooler_dropout": 0, "pooler_hidden_act": "gelu",
+    "pooler_hidden_size": 768, "pos_att_type": "p2c|c2p", "position_biased_input": False,
+    "position_buckets": 256, "relative_attention": True, "share_att_key": True,
+    "type_vocab_size": 0, "vocab_size": 128100,
+}  # fmt: skip
 DISTILBERT = {
     "activation": "gelu", "architectures": ["DistilBertForMaskedLM"], "attention_dropout": 0.1,
     "dim": 768, "dropout": 0.1, "hidden_dim": 3072, "initializer_range": 0.02,
@@ -193,7 +204,8 @@ EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, *published_seq2seq.ALL]
 ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM, STARCODER2, GPT_NEO, PYTHIA, GPTJ, PHI]
-ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, *published_experts.ALL, *published_vision.ALL]
+ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, DEBERTA_V3]
+ALL += [*published_experts.ALL, *published_vision.ALL]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 

@@ -50,3 +50,31 @@ def test_texts_are_continued_as_in_transformers(name, adds_bos, tmp_path):
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
     exported = hf.PreTrainedTokenizerFast.from_pretrained(out)
     assert exported(TEXTS)["input_ids"] == fast(TEXTS)["input_ids"]
+
+
+def test_texts_of_a_sentencepiece_tokenizer_have_the_tokens_of_transformers(tmp_path):
+    """The tokenizer of DeBERTa-v2: unigrams, with [CLS] and [SEP]."""
+    pieces = [("[PAD]", 0.0), ("[CLS]", 0.0), ("[SEP]", 0.0), ("[UNK]", 0.0)]
+    pieces += [
+        (piece, -1.0 - i) for i, piece in enumerate(["\u2581", "\u2581the", "cat", "s", "on"])
+    ]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.add_special_tokens(["[PAD]", "[CLS]", "[SEP]"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    theirs, folder = hf_model("deberta-v2-classifier"), tmp_path / "theirs"
+    theirs.save_pretrained(folder)
+    fast = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]")
+    fast.save_pretrained(folder)
+    ours = import_and_load(folder, tmp_path)
+    texts = ["the cats on", "on"]
+    with torch.no_grad():
+        logits = theirs(**fast(texts, return_tensors="pt", padding=True)).logits
+    expected = logits.softmax(dim=-1)
+    for prediction, row in zip(zoo.predict(ours, texts), expected, strict=True):
+        assert prediction.probability == pytest.approx(row.max().item(), abs=1e-5)
+        assert prediction.label == f"LABEL_{row.argmax().item()}"
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    assert hf.PreTrainedTokenizerFast.from_pretrained(out)(texts) == fast(texts)

@@ -3,16 +3,20 @@ import copy
 import pytest
 import torch
 import transformers as hf
+from attention_kit import build as build_attention
 
 import zoo
 from zoo.plugin import Blueprint
 from zoo_positions.alibi import ALiBi
 from zoo_positions.combined import Combined
+from zoo_positions.disentangled import Disentangled
+from zoo_positions.gated import Gated
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary
 from zoo_positions.t5 import T5
 from zoo_sampling.greedy import Greedy
 
+GATED = Blueprint.of(Gated, position=Blueprint.of(T5))
 WIDTHS = {"dim": 8, "heads": 2, "head_dim": 4, "causal": False}
 
 
@@ -71,7 +75,31 @@ def test_no_parts_raise():
         build()
 
 
-@pytest.mark.parametrize("parts", [["rotary", {"type": "learned", "length": 20}], ["alibi", "t5"]])
+def test_score_biases_are_those_of_the_parts():
+    position = build(Blueprint.of(Disentangled, max_distance=4), Blueprint.of(ALiBi), GATED)
+    bias = position.build_score_bias(8)
+    states, queries = torch.randn(2, 5, 8), torch.randn(2, 2, 5, 4)
+    attention = build_attention("scaled-dot", 8, 8, heads=2)
+    found = bias(attention, position, states, queries, queries, offset=2)
+    expected = sum(
+        bias.parts[i](attention, position.parts[int(i)], states, queries, queries, offset=2)
+        for i in ("0", "2")
+    )
+    torch.testing.assert_close(found, expected)
+    assert position.has_bias
+    assert position.has_score_bias
+    assert position.requires_inner_product
+    assert not build(Blueprint.of(ALiBi)).has_score_bias
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["rotary", {"type": "learned", "length": 20}],
+        ["alibi", "t5"],
+        ["alibi", {"type": "disentangled", "max_distance": 3}, {"type": "gated", "position": "t5"}],
+    ],
+)
 def test_accelerated_generation_has_the_same_tokens(parts):
     decoder = {
         "type": "transformer",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from zoo.attention import Attention
+from zoo.registry.blueprint import Blueprint
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
 from zoo.testing.laws.helpers import assert_close, randn
+from zoo.testing.tiny import TinyAlignment, TinyScorer
 
 
 def offset(config: Configuration) -> None:
@@ -44,4 +47,37 @@ def restarted_positions(config: Configuration) -> None:
     assert_close(position.add(states, offset=offsets), expected, "add with restarted positions")
 
 
-LAWS = (Law("offset", offset), Law("restarted-positions", restarted_positions))
+def score_bias(config: Configuration) -> None:
+    """The bias of an attention depends on each pair of query and key alone, and on the offset."""
+    position, values = config.build(), config.parent_values()
+    dim, heads = values["dim"], values["heads"]
+    bias = position.build_score_bias(dim)
+    assert (bias is not None) == position.has_score_bias, "has_score_bias is not correct"
+    if bias is None:
+        return
+    bias, attention = bias.double().eval(), _attention(dim, heads).double()
+    states = randn(2, 7, dim)
+    queries, keys = attention.project_queries(states), attention.project_keys(states)
+    full = bias(attention, position, states, queries, keys)
+    assert full.shape == (2, heads, 7, 7), f"the bias is {list(full.shape)}, not [B, H, T, S]"
+    middle = (states[:, 3:6], queries[:, :, 3:6])
+    part = bias(attention, position, *middle, keys, offset=3)
+    assert_close(part, full[:, :, 3:6], "the bias at an offset")
+    fewer = bias(attention, position, states, queries, keys[:, :, :5])
+    assert_close(fewer, full[..., :5], "the bias of fewer keys")
+    alone = bias(attention, position, states[1:], queries[1:], keys[1:])
+    assert_close(alone, full[1:], "the bias of an item alone")
+
+
+def _attention(dim: int, heads: int) -> Attention:
+    scorer, align = Blueprint.of(TinyScorer), Blueprint.of(TinyAlignment)
+    return Attention(
+        query_dim=dim, key_dim=dim, scorer=scorer, align=align, heads=heads, project="qkv"
+    )
+
+
+LAWS = (
+    Law("offset", offset),
+    Law("restarted-positions", restarted_positions),
+    Law("score-bias", score_bias),
+)

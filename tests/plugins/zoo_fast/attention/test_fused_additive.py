@@ -219,3 +219,7 @@ def test_heads_with_a_scorer_each(scorer):
         reference = run()
     for result, expected in zip(fused, reference, strict=True):
         torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_bias_of_each_item_uses_the_reference_path():
+    assert fused_additive(*make_inputs(), Mask(bias=randn(2, 1, 3, 7))) is None

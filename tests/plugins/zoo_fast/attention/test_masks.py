@@ -75,3 +75,9 @@ def test_results_are_deleted_with_their_mask(has_padding):
     gc.collect()
 
     assert len(masks._KEPT) <= before
+
+
+def test_a_bias_of_each_item_has_its_own_mask():
+    keys, bias = torch.tensor([[True, False], [True, True]]), torch.randn(2, 3, 1, 2)
+    found = additive_mask(Mask(keys=keys, bias=bias), 1, 2, bias)
+    assert torch.equal(found, bias.masked_fill(~keys[:, None, None], float("-inf")))

@@ -7,6 +7,7 @@ import zoo
 from zoo.plugin import Declined, Memory
 from zoo_fast.device.packed_linear import PackedWeights
 from zoo_fast.transformer.cpu_step import PackedDecoding
+from zoo_fast.transformer.fused_step import why_not_blocks
 
 ATTENTION = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32}
 PARTS = {
@@ -109,6 +110,21 @@ def test_parallel_sublayers_equal_the_reference_step(sublayers, lean_steps):
 
     torch.testing.assert_close(decode(built, memory, PackedWeights()), expected)
     assert len(lean_steps) == 5
+
+
+@pytest.mark.parametrize(
+    "position", [{"type": "disentangled", "max_distance": 3}, {"type": "gated", "position": "t5"}]
+)
+def test_a_bias_of_queries_and_keys_uses_the_reference_step(position, lean_steps):
+    model = build({"position": position})
+    memory = model.encode(torch.tensor([[3, 4], [6, 7], [8, 0]]))
+    expected = decode(model.decoder, memory, None)
+
+    torch.testing.assert_close(decode(model.decoder, memory, PackedWeights()), expected)
+
+    assert not lean_steps
+    reason = "the attention has a bias that depends on its queries or keys"
+    assert why_not_blocks(model.decoder) == reason
 
 
 def test_hooks_use_the_reference_step(lean_steps):

@@ -9,6 +9,7 @@ import torch
 import zoo
 from zoo.plugin import Mask
 from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks, FusedBlock
+from zoo_positions.disentangled import Disentangled
 from zoo_positions.rotary import Rotary
 from zoo_transformer.layer_scale import LayerScale
 
@@ -56,7 +57,7 @@ def test_a_block_equals_its_reference_path(name, place, kind, monkeypatch):
 
 
 def test_options_of_a_block_are_not_ignored(monkeypatch):
-    """Window, own position, norms of queries and keys, with all kernels of training."""
+    """Window, own position, norms of queries and keys, a bias of them, with all kernels."""
     monkeypatch.setattr("zoo_fast.attention.joint_linear.replaces_calls", lambda *_: True)
     monkeypatch.setattr("zoo_fast.attention.projections.replaces_calls", lambda *_: True)
     block = make_model().encoder.blocks[0]
@@ -77,6 +78,11 @@ def test_options_of_a_block_are_not_ignored(monkeypatch):
     before.append(outputs())
     for name in ("query_norm", "key_norm"):
         setattr(attention, name, torch.nn.RMSNorm(attention.heads * attention.head_dim))
+    before.append(outputs())
+    widths = {"dim": block.dim, "heads": attention.heads, "head_dim": attention.head_dim}
+    block.position = Disentangled(**widths, max_distance=3)
+    torch.nn.init.normal_(block.position.table.weight)
+    attention.set_position(block.position)
     before.append(outputs())
     for first, second in pairwise(before):
         assert not torch.allclose(first, second, atol=1e-3)

@@ -177,6 +177,9 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.blocks[0].attention.scorers.first.cap = 5.0
         assert reason() == "the scores have a cap"
         decoder.blocks[0].attention.scorers.first.cap = None
+        decoder.blocks[0].attention.score_bias = torch.nn.Identity()
+        assert reason() == "the attention has a bias that depends on its queries or keys"
+        decoder.blocks[0].attention.score_bias = None
         decoder.position.dim = 16
         assert reason() == "position 'rotary' rotates a part of each head only"
         decoder.position.dim = 32
