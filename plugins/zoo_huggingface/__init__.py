@@ -7,6 +7,7 @@ from zoo_huggingface.causal.bloom import Bloom
 from zoo_huggingface.causal.falcon import Falcon
 from zoo_huggingface.causal.gemma import Gemma
 from zoo_huggingface.causal.gemma2 import Gemma2
+from zoo_huggingface.causal.gemma3 import Gemma3
 from zoo_huggingface.causal.gpt2 import Gpt2
 from zoo_huggingface.causal.gpt_neo import GptNeo
 from zoo_huggingface.causal.gpt_neox import GptNeoX
@@ -84,6 +85,7 @@ def zoo_importers() -> Sequence[Importer]:
         Falcon(),
         Gemma(),
         Gemma2(),
+        Gemma3(),
         ViT(),
         DeiT(),
         Dinov2(),

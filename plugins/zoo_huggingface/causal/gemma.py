@@ -13,13 +13,14 @@ _ACTIVATIONS = {"gelu_pytorch_tanh": "gelu-tanh", **ACTIVATIONS, "gelu": "gelu-t
 """Activations; 'gelu' in early configs means the approximation."""
 
 
-def gemma_template(**norm: Any) -> dict[str, Any]:
+def gemma_template(*, place: str, **attention: Any) -> dict[str, Any]:
     """Return the template of a Gemma with norms at this place."""
+    softmax = {"scorer": {"type": "scaled-dot"}, "align": {"type": "soft"}}
     template = language_model_template(
         transformer_template(
-            attention={"scorer": {"type": "scaled-dot"}, "align": {"type": "soft"}},
+            attention={**softmax, **attention},
             feed_forward={"gated": True, "bias": False},
-            norm={"kind": "rms-plus-one", **norm},
+            norm={"kind": "rms-plus-one", "place": place},
             position={"type": "rotary"},
         )
     )

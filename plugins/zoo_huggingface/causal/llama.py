@@ -75,8 +75,7 @@ class Llama(CausalLMArchitecture):
         attention["head_dim"] = head_dim or width // heads
         attention["bias"] = self._bias(config)
         decoder["feed_forward"]["bias"] = get_value(config, "mlp_bias", bool, False)
-        lengths = {key: self._defaults[key] for key in LENGTHS if key in self._defaults}
-        decoder["position"] |= self.rope.read({**lengths, **config})
+        decoder["position"] |= self.read_position(self.with_lengths(config))
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().update_config(config, spec)
@@ -87,7 +86,20 @@ class Llama(CausalLMArchitecture):
         config["attention_bias"] = attention["bias"] is True
         config["mlp_bias"] = get_path(spec, "model.decoder.feed_forward.bias")
         self.require(spec, "model.decoder.position.theta")
-        self.rope.write(config, get_path(spec, "model.decoder.position"))
+        self.write_positions(config, get_path(spec, "model.decoder"))
+
+    def with_lengths(self, config: Config) -> Config:
+        """Return a config with the lengths of contexts, which scaled positions depend on."""
+        lengths = {key: self._defaults[key] for key in LENGTHS if key in self._defaults}
+        return {**lengths, **config}
+
+    def read_position(self, config: Config) -> dict[str, Any]:
+        """Return the parameters of the position of the decoder."""
+        return self.rope.read(config)
+
+    def write_positions(self, config: dict[str, Any], decoder: Mapping[str, Any]) -> None:
+        """Set the keys of a config from the positions of a decoder."""
+        self.rope.write(config, decoder["position"])
 
     def _bias(self, config: Config) -> bool | str:
         bias: bool = get_value(config, "attention_bias", bool, False)

@@ -178,6 +178,14 @@ GEMMA2 = GEMMA | {
     "num_hidden_layers": 26, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
     "sliding_window": 4096,
 }  # fmt: skip
+GEMMA3 = GEMMA2 | {
+    "architectures": ["Gemma3ForCausalLM"], "attn_logit_softcapping": None,
+    "eos_token_id": [1, 106], "final_logit_softcapping": None, "hidden_size": 1152,
+    "intermediate_size": 6912, "max_position_embeddings": 32768, "model_type": "gemma3_text",
+    "num_attention_heads": 4, "num_key_value_heads": 1, "rope_local_base_freq": 10000,
+    "rope_theta": 1000000, "sliding_window": 512, "sliding_window_pattern": 6,
+    "vocab_size": 262144,
+}  # fmt: skip
 SMOLLM3 = LLAMA_3 | {
     "architectures": ["SmolLM3ForCausalLM"], "bos_token_id": 128000, "eos_token_id": 128012,
     "head_dim": 128, "intermediate_size": 11008, "max_position_embeddings": 65536,
@@ -193,7 +201,7 @@ EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, *published_seq2seq.ALL]
 ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM, STARCODER2, GPT_NEO, PYTHIA, GPTJ, PHI]
-ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, *published_vision.ALL]
+ALL += [FALCON, GEMMA, GEMMA2, GEMMA3, SMOLLM3, *published_vision.ALL]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 
