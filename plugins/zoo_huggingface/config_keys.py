@@ -55,6 +55,7 @@ ADDED_KEYS = (
     "lowercase",
     "generation",
     "tokenizer_padding",
+    "padding_ends",
     "has_tokenizer",
     "pooler",
     "logits_bias",

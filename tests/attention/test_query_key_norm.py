@@ -4,7 +4,7 @@ from attention_kit import build, randn
 from torch import nn
 
 from zoo import ZooError, accelerate
-from zoo.attention.query_key_norm import QueryKeyNorm, RMSNormPlusOne, norm_heads
+from zoo.attention.query_key_norm import OffsetRMSNorm, QueryKeyNorm, norm_heads
 from zoo.plugin import Blueprint, Mask
 from zoo_positions.rotary import Rotary
 from zoo_transformer.norm import Norm
@@ -26,7 +26,7 @@ def test_known_values_of_a_head_and_of_all_heads():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_weights_plus_one_are_those_of_the_norm_of_a_block(dtype):
-    own, other = RMSNormPlusOne(3, eps=0.25), Norm(kind="rms-plus-one", eps=0.25).build(3)
+    own, other = OffsetRMSNorm(3, eps=0.25), Norm(kind="rms-plus-one", eps=0.25).build(3)
     assert own.weight.tolist() == [0, 0, 0]
     own.weight.data.copy_(torch.tensor([1.0, 2**-9, -0.5]))
     other.load_state_dict(own.state_dict())

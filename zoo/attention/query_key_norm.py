@@ -42,7 +42,7 @@ class QueryKeyNorm:
         return _KINDS[self.kind](width, eps=self.eps)
 
 
-class RMSNormPlusOne(nn.RMSNorm):
+class OffsetRMSNorm(nn.RMSNorm):
     """RMSNorm with the weights 1 + w; it is computed in float32 and rounded once."""
 
     def reset_parameters(self) -> None:
@@ -56,7 +56,7 @@ class RMSNormPlusOne(nn.RMSNorm):
 _KINDS: dict[str, type[nn.RMSNorm | nn.LayerNorm]] = {
     "rms": nn.RMSNorm,
     "layer": nn.LayerNorm,
-    "rms-plus-one": RMSNormPlusOne,
+    "rms-plus-one": OffsetRMSNorm,
 }
 
 

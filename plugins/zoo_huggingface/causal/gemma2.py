@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zoo_huggingface.architecture import MAPS, Config
+from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal.gemma import Gemma, gemma_template
 from zoo_huggingface.causal.layer_kinds import (
     read_window,
@@ -26,6 +26,7 @@ class Gemma2(Gemma):
 
     name = "gemma2"
     model_classes: ClassVar[tuple[str, ...]] = ("Gemma2ForCausalLM",)
+    map_name = "gemma2"
     default_kv_heads = 4
     template: ClassVar[Mapping[str, Any]] = gemma_template(place="both")
     fields: ClassVar[tuple[ConfigField, ...]] = (
@@ -42,9 +43,6 @@ class Gemma2(Gemma):
         **Llama.ignored_keys,
         **ignored_keys({"transformers does not read it": "hidden_act cache_implementation"}),
     }
-
-    def map(self, config: Config) -> Any:
-        return MAPS / "gemma2.yaml"
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo.plugin import TensorReader
-from zoo_huggingface.architecture import MAPS, Config
+from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal.gemma import gemma_template
 from zoo_huggingface.causal.gemma2 import Gemma2
 from zoo_huggingface.causal.layer_ropes import LayerRopes
@@ -25,7 +25,8 @@ class Gemma3(Gemma2):
     """Gemma 3 of texts (Gemma Team 2025)."""
 
     name = "gemma3_text"
-    model_classes = ("Gemma3ForCausalLM",)
+    model_classes = ("Gemma3ForCausalLM", "Gemma3TextModel")
+    map_name = "gemma3"
     default_caps: ClassVar[Mapping[str, float | None]] = dict.fromkeys(Gemma2.default_caps)
     template = gemma_template(place="both", norm={"kind": "rms-plus-one"})
     fields = (
@@ -59,9 +60,6 @@ class Gemma3(Gemma2):
                 f"a Gemma 3 that reads images is not supported; that of texts is '{self.name}'",
             )
         return super().extend_config(config, folder, weights)
-
-    def map(self, config: Config) -> Any:
-        return MAPS / "gemma3.yaml"
 
     def default_windows(self, config: Config, layers: int) -> list[bool]:
         every = get_value(config, _EVERY, int, _FULL_LAYER)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zoo_huggingface.architecture import MAPS, Config
-from zoo_huggingface.causal.causal_lm import CausalLMArchitecture
+from zoo_huggingface.architecture import Config
+from zoo_huggingface.causal.causal_encoder import CausalEncoderArchitecture
 from zoo_huggingface.causal.rope import LENGTHS, ROPE_KEYS, Rope
 from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value
 from zoo_huggingface.config_keys import ignored_keys
@@ -15,11 +15,12 @@ from zoo_huggingface.templates import (
 )
 
 
-class Llama(CausalLMArchitecture):
+class Llama(CausalEncoderArchitecture):
     """Llama, optionally with grouped-query attention (Touvron et al. 2023)."""
 
     name = "llama"
-    model_classes: ClassVar[tuple[str, ...]] = ("LlamaForCausalLM",)
+    model_classes: ClassVar[tuple[str, ...]] = ("LlamaForCausalLM", "LlamaModel")
+    map_name = "llama"
     embedding_key = "model.embed_tokens.weight"
     adds_bos = True
     default_kv_heads: ClassVar[Any] = None
@@ -28,7 +29,7 @@ class Llama(CausalLMArchitecture):
     """The default of ``head_dim``; the width divided by the number of heads if None."""
     tied_by_default = False
     used_keys: ClassVar[tuple[str, ...]] = (
-        *CausalLMArchitecture.used_keys,
+        *CausalEncoderArchitecture.used_keys,
         *("attention_bias", "head_dim", "mlp_bias", "num_key_value_heads"),
         *ROPE_KEYS,
     )
@@ -57,11 +58,8 @@ class Llama(CausalLMArchitecture):
         ConfigField("attention_dropout", "model.decoder.attention.align.dropout", float, 0.0),
         ConfigField("initializer_range", "model.embedding.std", float, 0.02),
     )
-    required_values: ClassVar[tuple[RequiredValue, ...]] = CausalLMArchitecture.causal_values
+    required_values: ClassVar[tuple[RequiredValue, ...]] = CausalEncoderArchitecture.causal_values
     rope: ClassVar[Rope] = Rope()
-
-    def map(self, config: Config) -> Any:
-        return MAPS / "llama.yaml"
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)

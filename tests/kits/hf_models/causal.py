@@ -143,6 +143,14 @@ MODELS = {
     ),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
+_BARE = {
+    "llama-3": hf.LlamaModel,
+    "mistral-window": hf.MistralModel,
+    "qwen2": hf.Qwen2Model,
+    "qwen3": hf.Qwen3Model,
+    "gemma3_text": hf.Gemma3TextModel,
+}
+MODELS |= {f"{name}-features": (cls, MODELS[name][1]) for name, cls in _BARE.items()}
 
 _ROPES = [
     {"rope_type": "default", "rope_theta": 99.0},
