@@ -27,6 +27,7 @@ from zoo_huggingface.encoders.bert import Bert
 from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
+from zoo_huggingface.encoders.modernbert import ModernBert
 from zoo_huggingface.encoders.mpnet import MPNet
 from zoo_huggingface.encoders.nomic_bert import NomicBert
 from zoo_huggingface.encoders.roberta import Roberta
@@ -60,6 +61,7 @@ def zoo_importers() -> Sequence[Importer]:
         Albert(),
         MPNet(),
         NomicBert(),
+        ModernBert(),
         Gpt2(),
         Marian(),
         Bart(),

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
+_NORM = {
+    "kind": "layer",
+    "place": "post",
+    "eps": 1e-5,
+    "embedding": False,
+    "final": False,
+    "bias": True,
+    "first": True,
+}
 _KIND = {"window": None, "position": None, "no_position": False}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
 _IGNORED_KEYS = {"dropout", "std"}

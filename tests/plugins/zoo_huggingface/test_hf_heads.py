@@ -167,6 +167,35 @@ def test_a_bare_encoder_without_a_pooler(tmp_path):
     assert import_and_load(tmp_path / "theirs", tmp_path).pooler is None
 
 
+MODERN_SWITCHES = {
+    "classifier_pooling": "mean", "classifier_bias": True, "norm_bias": True,
+    "classifier_activation": "relu", "norm_eps": 0.01,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ["ForSequenceClassification", "ForTokenClassification"])
+def test_heads_of_modernbert_have_other_layers(tmp_path, head):
+    theirs = head_model(f"ModernBert{head}", MODELS["modernbert"][1], **MODERN_SWITCHES)
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
+    actual, expected = compare_logits("modernbert", ours, theirs)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = type(theirs).from_pretrained(out).eval()
+    assert torch.equal(compare_logits("modernbert", ours, again)[1], expected)
+    assert {key: getattr(again.config, key) for key in MODERN_SWITCHES} == MODERN_SWITCHES
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("classifier_activation", "silu"), ("classifier_pooling", "max")]
+)
+def test_other_heads_of_modernbert_raise(key, value):
+    importer = {each.name: each for each in default_registry().importers}["modernbert"]
+    config = MODELS["modernbert"][1].to_dict() | {key: value}
+    with pytest.raises(zoo.ZooError, match=f"'{key}' is \"{value}\"; supported values:"):
+        importer.spec({**config, "architectures": ["ModernBertForSequenceClassification"]})
+
+
 NOMIC = {
     "activation_function": "swiglu", "architectures": ["NomicBertModel"], "attn_pdrop": 0.0,
     "auto_map": {"AutoModel": "modeling_hf_nomic_bert.NomicBertModel"}, "causal": False,

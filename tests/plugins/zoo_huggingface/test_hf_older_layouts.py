@@ -68,6 +68,19 @@ def test_gemma3_with_the_keys_of_transformers_4(save_model, tmp_path):
     assert_same_logits("gemma3_text", *save_model("gemma3_text", None, older), tmp_path)
 
 
+def test_modernbert_with_the_keys_of_transformers_4(save_model, tmp_path):
+    def older(config):
+        del config["rope_parameters"], config["layer_types"]
+        return config | {
+            "global_attn_every_n_layers": 2,
+            "global_rope_theta": 160000.0,
+            "local_rope_theta": 10000.0,
+            "reference_compile": False,
+        }
+
+    assert_same_logits("modernbert", *save_model("modernbert", None, older), tmp_path)
+
+
 def test_a_tied_table_that_differs_raises(save_model, tmp_path):
     folder, _ = save_model(
         "bert", lambda stored: stored | {"cls.predictions.decoder.weight": torch.ones(31, 8)}
