@@ -59,6 +59,7 @@ ADDED_KEYS = (
     "has_tokenizer",
     "pooler",
     "logits_bias",
+    "old_prefix",
 )
 """Keys that `extend_config` adds to a config."""
 DROPPED_KEYS = (
