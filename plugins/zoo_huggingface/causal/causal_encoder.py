@@ -25,7 +25,6 @@ from zoo_huggingface.tokenizer_files import adds_padding, read_tokenizer_content
 _ENCODERS = ("features", "sentence-encoder")
 _OUTPUT_KEYS = ("bos_token_id", "eos_token_id", "tie_word_embeddings", "final_logit_softcapping")
 """Keys of a config that concern the output layer or generation only."""
-_CAUSAL: Mapping[str, Any] = {"causal": True, "share_layers": False}
 
 
 class CausalEncoderArchitecture(CausalLMArchitecture):
@@ -51,6 +50,18 @@ class CausalEncoderArchitecture(CausalLMArchitecture):
         named = config.get("architectures")
         is_named = isinstance(named, list) and self.base_class in named
         return self.base_class is not None and ("sentence" in config or is_named)
+
+    def is_causal(self, config: Config) -> bool:
+        """Return whether the positions of an encoder attend to earlier ones only."""
+        return True
+
+    def to_causal(self, config: Config) -> Config:
+        """Return the config of an encoder as that of the causal one with the same layers."""
+        return config
+
+    def to_bidirectional(self, config: Config) -> dict[str, Any]:
+        """Return the inverse of `to_causal` for an encoder that is not causal."""
+        raise ZooError(f"model.encoder.causal is not true, which {self.name} needs")
 
     def map(self, config: Config) -> Path | dict[str, Any]:
         path = MAPS / f"{self.map_name}.yaml"
@@ -80,13 +91,14 @@ class CausalEncoderArchitecture(CausalLMArchitecture):
         if not self.is_encoder(config):
             return super().spec(config)
         tokens = {"eos_token_id": 0, "tokenizer_padding": None}  # a language model needs them
-        spec = super().spec({**config, **tokens})
+        spec = super().spec({**self.to_causal(config), **tokens})
         embedding, decoder = (spec["model"][part] for part in ("embedding", "decoder"))
         pad = config.get("tokenizer_padding", get_value(config, "pad_token_id", int, None))
         source = {**embedding, "padding": None if pad == -1 else pad}
         source |= {"padding_ends": True} if config.get("padding_ends") else {}
         encoder = {key: value for key, value in decoder.items() if key != "output"}
-        model = {"type": "features", "source": source, "encoder": {**encoder, "causal": True}}
+        encoder["causal"] = self.is_causal(config)
+        model = {"type": "features", "source": source, "encoder": encoder}
         texts = {"source": {"type": "text"}} if config.get("has_tokenizer") else {}
         sentence = config.get("sentence")
         if isinstance(sentence, Mapping):
@@ -99,7 +111,10 @@ class CausalEncoderArchitecture(CausalLMArchitecture):
             return super().config(spec, original)
         if self.base_class is None:
             raise ZooError(f"an export to {self.name} needs a language-model")
-        config = super().config(self._as_language_model(spec, original), original)
+        model = self._as_language_model(spec, original)
+        config = super().config(model, self.to_causal(original))
+        if not get_path(spec, "model.encoder.causal"):
+            config = self.to_bidirectional(config)
         config["pad_token_id"] = get_path(spec, "model.source.padding")
         config["architectures"] = [self.base_class]
         for key in _OUTPUT_KEYS:
@@ -119,12 +134,13 @@ class CausalEncoderArchitecture(CausalLMArchitecture):
         source = {**get_path(spec, "model.source"), "padding": None, "padding_ends": False}
         source["train_padding"] = False
         decoder = dict(get_path(spec, "model.encoder"))
-        for key, value in _CAUSAL.items():
-            if decoder.pop(key) != value:
-                raise ZooError(f"model.encoder.{key} is not {value}, which {self.name} needs")
+        del decoder["causal"]
+        if decoder.pop("share_layers"):
+            raise ZooError(f"model.encoder.share_layers is true, but not in {self.name}")
         if decoder.pop("dim") not in (None, source["dim"]):
             raise ZooError(f"model.encoder.dim differs from that of the source in {self.name}")
         decoder["output"] = {"tied": True}
+        model: dict[str, Any]
         model = {"type": "language-model", "embedding": source, "decoder": decoder}
         model |= {"bos": original.get("bos_token_id") if self.adds_bos else None, "eos": 0}
         given = {"zoo": 1, "name": self.name, "model": model}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Config
-from zoo_huggingface.causal.gemma import gemma_template
+from zoo_huggingface.causal.gemma import BOTH_SIDES, gemma_template
 from zoo_huggingface.causal.gemma2 import Gemma2
 from zoo_huggingface.causal.layer_ropes import LayerRopes
 from zoo_huggingface.causal.query_key_norm import normed_fields
@@ -22,7 +22,10 @@ _WITH_IMAGES = "gemma3"
 
 
 class Gemma3(Gemma2):
-    """Gemma 3 of texts (Gemma Team 2025)."""
+    """Gemma 3 of texts (Gemma Team 2025).
+
+    Without an output layer it may attend to both sides, as in EmbeddingGemma.
+    """
 
     name = "gemma3_text"
     model_classes = ("Gemma3ForCausalLM", "Gemma3TextModel")
@@ -60,6 +63,19 @@ class Gemma3(Gemma2):
                 f"a Gemma 3 that reads images is not supported; that of texts is '{self.name}'",
             )
         return super().extend_config(config, folder, weights)
+
+    def is_causal(self, config: Config) -> bool:
+        return config.get(BOTH_SIDES) is not True
+
+    def to_causal(self, config: Config) -> Config:
+        if self.is_causal(config):
+            return config
+        width = get_value(config, "sliding_window", int, None)
+        window = {} if width is None else {"sliding_window": width // 2 + 1}
+        return {**config, **window, BOTH_SIDES: False}
+
+    def to_bidirectional(self, config: Config) -> dict[str, Any]:
+        return {**config, BOTH_SIDES: True, "sliding_window": 2 * (config["sliding_window"] - 1)}
 
     def default_windows(self, config: Config, layers: int) -> list[bool]:
         every = get_value(config, _EVERY, int, _FULL_LAYER)

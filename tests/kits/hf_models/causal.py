@@ -151,6 +151,13 @@ _BARE = {
     "gemma3_text": hf.Gemma3TextModel,
 }
 MODELS |= {f"{name}-features": (cls, MODELS[name][1]) for name, cls in _BARE.items()}
+MODELS["gemma3_text-both-sides"] = (
+    hf.Gemma3TextModel,
+    hf.Gemma3TextConfig(
+        **_LLAMA, head_dim=6, pad_token_id=PAD, sliding_window=4, query_pre_attn_scalar=9,
+        sliding_window_pattern=2, use_bidirectional_attention=True,
+    ),
+)  # fmt: skip
 
 _ROPES = [
     {"rope_type": "default", "rope_theta": 99.0},

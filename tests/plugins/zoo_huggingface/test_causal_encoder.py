@@ -126,7 +126,8 @@ def test_a_sentence_encoder_of_another_language_model_raises(tmp_path, name):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"causal": False}, r"model\.encoder\.causal is not True, which qwen3 needs"),
+        ({"causal": False}, r"model\.encoder\.causal is not true, which qwen3 needs"),
+        ({"share_layers": True}, r"model\.encoder\.share_layers is true, but not in qwen3"),
         ({"dim": 8}, r"model\.encoder\.dim differs"),
     ],
 )
