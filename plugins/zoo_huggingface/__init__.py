@@ -7,6 +7,7 @@ from zoo_huggingface.causal.bloom import Bloom
 from zoo_huggingface.causal.falcon import Falcon
 from zoo_huggingface.causal.gemma import Gemma
 from zoo_huggingface.causal.gemma2 import Gemma2
+from zoo_huggingface.causal.gemma3 import Gemma3
 from zoo_huggingface.causal.gpt2 import Gpt2
 from zoo_huggingface.causal.gpt_neo import GptNeo
 from zoo_huggingface.causal.gpt_neox import GptNeoX
@@ -31,6 +32,7 @@ from zoo_huggingface.encoders.camembert import Camembert
 from zoo_huggingface.encoders.deberta_v2 import DebertaV2
 from zoo_huggingface.encoders.distilbert import DistilBert
 from zoo_huggingface.encoders.electra import Electra
+from zoo_huggingface.encoders.modernbert import ModernBert
 from zoo_huggingface.encoders.mpnet import MPNet
 from zoo_huggingface.encoders.nomic_bert import NomicBert
 from zoo_huggingface.encoders.roberta import Roberta
@@ -67,6 +69,7 @@ def zoo_importers() -> Sequence[Importer]:
         MPNet(),
         NomicBert(),
         DebertaV2(),
+        ModernBert(),
         Gpt2(),
         Marian(),
         Bart(),
@@ -96,6 +99,7 @@ def zoo_importers() -> Sequence[Importer]:
         Qwen2Moe(),
         Qwen3Moe(),
         GptOss(),
+        Gemma3(),
         ViT(),
         DeiT(),
         Dinov2(),

@@ -118,14 +118,19 @@ class Architecture(Importer):
         check_copies(weights, self.copies)
         result = {key: value for key, value in config.items() if key not in ADDED_KEYS}
         self._check_modules(folder)
-        if self.generates:
-            generation = read_generation_config(folder, config)
-            overrides = {key: generation.get(key) for key in ("eos_token_id", *self.start_keys)}
-            result |= {key: value for key, value in overrides.items() if value is not None}
-            result["generation"] = generation
+        result |= self._read_generation(folder, config)
         if self.preprocessor_kind:
             result |= read_preprocessor(folder, self.preprocessor_kind)
         return {**result, **read_padding_id(folder), "untied": untied}
+
+    def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
+        """Return what the generation config of a folder adds to a config."""
+        if not self.generates:
+            return {}
+        generation = read_generation_config(folder, config)
+        overrides = {key: generation.get(key) for key in ("eos_token_id", *self.start_keys)}
+        given = {key: value for key, value in overrides.items() if value is not None}
+        return {**given, "generation": generation}
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None

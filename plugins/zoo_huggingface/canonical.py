@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
+_NORM = {
+    "kind": "layer",
+    "place": "post",
+    "eps": 1e-5,
+    "embedding": False,
+    "final": False,
+    "bias": True,
+    "first": True,
+}
 _KIND = {"window": None, "position": None, "no_position": False, "feed_forward": None}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
 _IGNORED_KEYS = {"dropout", "std"}
@@ -38,11 +46,18 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         result["layer_scale"] = result["layer_scale"] is not None
     if "pattern" in result:
         kinds = result["pattern"] or [_KIND]
+        kinds = [_with_position(kind, result["position"]) for kind in kinds]
         result["pattern"] = [kinds[index % len(kinds)] for index in range(result["layers"])]
     if "cross" in result:
         result["cross"] = result["cross"] or result["attention"]
         result["output"] = result["output"] or dict(_OUTPUT)
     return result
+
+
+def _with_position(kind: Mapping[str, Any], position: Any) -> dict[str, Any]:
+    """Return a kind of layers with its position, that of the stack if it has no other."""
+    own = kind["position"] is not None or kind["no_position"]
+    return {**kind, "position": kind["position"] if own else position}
 
 
 def _canonical_value(value: Any, dim: int) -> Any:

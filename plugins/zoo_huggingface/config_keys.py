@@ -55,10 +55,12 @@ ADDED_KEYS = (
     "lowercase",
     "generation",
     "tokenizer_padding",
+    "padding_ends",
     "has_tokenizer",
     "pooler",
     "logits_bias",
     "fused_experts",
+    "old_prefix",
 )
 """Keys that `extend_config` adds to a config."""
 DROPPED_KEYS = (

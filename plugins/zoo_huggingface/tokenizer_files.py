@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from zoo.plugin import Tokenizer
 from zoo_huggingface.config_fields import read_json
 
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
@@ -33,6 +35,12 @@ def read_padding_id(folder: Path) -> dict[str, int | None]:
     padding = tokenizer.get("padding")
     pad_id = padding.get("pad_id") if isinstance(padding, Mapping) else None
     return {"tokenizer_padding": pad_id} if type(pad_id) is int else {}
+
+
+def adds_padding(folder: Path) -> bool:
+    """Return whether the folder's tokenizer adds its padding token to every text."""
+    pad_id = read_padding_id(folder).get("tokenizer_padding")
+    return pad_id in Tokenizer(json.dumps(_read_object(folder / "tokenizer.json"))).added_ids
 
 
 def read_tokenizer_content(folder: Path, *, lowercase: bool) -> Mapping[str, Any]:

@@ -16,9 +16,11 @@ class EncoderModel(Model):
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
 
-    def encode(self, source: Tensor) -> Memory:
-        """Encode the tokens [B, S]."""
-        memory: Memory = self.encoder(self.source(source), self.source.mask(source))
+    def encode(self, source: Tensor, valid: Tensor | None = None) -> Memory:
+        """Encode the tokens [B, S]; those that are not valid [B, S] are padding."""
+        mask = self.source.mask(source)
+        mask = mask if valid is None else mask & valid
+        memory: Memory = self.encoder(self.source(source), mask)
         return memory
 
     def get_embedding(self, side: str) -> Embedding:

@@ -6,7 +6,15 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs
-from zoo.plugin import BatchSchema, Blueprint, Embedding, Encoder, Linear, OutputSchema
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Encoder,
+    Linear,
+    OutputSchema,
+    TensorSchema,
+)
 from zoo_language.encoder_model import EncoderModel
 
 
@@ -27,7 +35,8 @@ class Features(EncoderModel):
             and tanh.
 
     Shapes:
-        batch {source [B, S]} -> logits [B, S, D], the states; targets are zeros.
+        batch {source [B, S]} -> logits [B, S, D], the states; targets are zeros. If the embedding
+        of tokens has no padding token, a mask [B, S] marks the valid ones.
     """
 
     name: ClassVar[str] = "features"
@@ -41,7 +50,10 @@ class Features(EncoderModel):
         self.pooler = Linear(dim, dim) if pooler else None
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        return {"source": self.source.input_schema()}
+        schema = {"source": self.source.input_schema()}
+        if self.source.vocab is not None and self.source.padding is None:
+            schema["mask"] = TensorSchema(("B", "S"), "bool", optional=True)
+        return schema
 
     def output_schema(self) -> OutputSchema:
         extras = () if self.pooler is None else ("pooled",)
@@ -53,7 +65,7 @@ class Features(EncoderModel):
         )
 
     def forward(self, batch: Batch) -> Outputs:
-        memory = self.encode(batch["source"])
+        memory = self.encode(batch["source"], batch.get("mask"))
         extras = {}
         if self.pooler is not None:
             extras["pooled"] = torch.tanh(self.pooler(memory.states[:, 0]))

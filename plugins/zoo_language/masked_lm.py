@@ -31,6 +31,9 @@ class MaskedLM(EncoderModel):
         encoder: encoder of the tokens.
         eps: epsilon of the LayerNorm before the output.
         activation: f; 'gelu-tanh' is the tanh approximation of GELU, 'quick-gelu' x σ(1.702 x).
+        bias: whether W h has a bias.
+        norm_bias: whether the LayerNorm has a bias.
+        output_bias: whether the logits have a bias, b.
 
     Shapes:
         batch {source [B, S], target [B, S], optional loss_mask [B, S], True for the tokens to
@@ -47,6 +50,9 @@ class MaskedLM(EncoderModel):
         encoder: Blueprint[Encoder],
         eps: Annotated[float, Field(gt=0)] = 1e-12,
         activation: Literal["gelu", "gelu-tanh", "quick-gelu", "relu", "silu"] = "gelu",
+        bias: bool = True,
+        norm_bias: bool = True,
+        output_bias: bool = True,
     ) -> None:
         super().__init__(source, encoder)
         if self.source.vocab is None:
@@ -54,14 +60,15 @@ class MaskedLM(EncoderModel):
                 f"embedding '{self.source.name}' is not a token embedding and has no vocabulary"
             )
         dim = self.source.dim
-        self.transform = nn.Linear(self.encoder.output_dim, dim)
-        self.norm = nn.LayerNorm(dim, eps=eps)
+        self.transform = nn.Linear(self.encoder.output_dim, dim, bias=bias)
+        self.norm = nn.LayerNorm(dim, eps=eps, bias=norm_bias)
         self.eps, self.activation = eps, activation
-        self.bias = nn.Parameter(torch.empty(self.source.vocab))
+        self.bias = nn.Parameter(torch.empty(self.source.vocab)) if output_bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        nn.init.zeros_(self.bias)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         source = self.source.input_schema()
@@ -75,7 +82,8 @@ class MaskedLM(EncoderModel):
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])
         states = self.norm(self.activate(self.transform(memory.states)))
-        logits = self.source.unembed(states) + self.bias
+        logits = self.source.unembed(states)
+        logits = logits if self.bias is None else logits + self.bias
         loss_mask = batch.get("loss_mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(logits, batch["target"], mask)

@@ -18,6 +18,7 @@ from zoo.plugin import (
     forbid_stochastic,
     rename_params,
 )
+from zoo_memory.position_layer import PositionLayer
 
 
 class Tagger(Model):
@@ -25,7 +26,7 @@ class Tagger(Model):
 
     .. math:: z_t = W h_t + b
 
-    where h are the encoder states.
+    where h are the encoder states, or the results of the inner layer.
 
     Paper: Graves et al. 2014, section 4.1, where the labels are bits to copy; Devlin et al. 2019,
     section 5.3, where they are names.
@@ -36,7 +37,8 @@ class Tagger(Model):
         labels: number of labels.
         multi_label: whether a position can have any number of labels (objective
             `binary-cross-entropy`) instead of exactly one (`cross-entropy`).
-        dropout: dropout probability of the encoder states.
+        dropout: dropout probability of the states that the output layer takes.
+        inner: dense layer of each state before the output layer; none if not set.
         words: whether the labels are those of words, which have one or more tokens: h is the state
             of the first token of each word, at ``starts`` (preprocessor `words`).
         align: of words, the tokens that have the label of a word in training: its first one, or all
@@ -65,6 +67,7 @@ class Tagger(Model):
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         words: bool = False,
         align: Literal["first", "all"] = "first",
+        inner: Blueprint[PositionLayer] | None = None,
     ) -> None:
         super().__init__()
         if align == "all" and not words:
@@ -75,8 +78,10 @@ class Tagger(Model):
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
+        width = self.encoder.output_dim
+        self.inner = None if inner is None else inner.build(input_dim=width)
         self.dropout = nn.Dropout(dropout)
-        self.out = nn.Linear(self.encoder.output_dim, labels)
+        self.out = nn.Linear(width if self.inner is None else self.inner.output_dim, labels)
 
     @classmethod
     def migrate(
@@ -95,6 +100,7 @@ class Tagger(Model):
             starts = batch["starts"]  # [B, W]
             index = starts.clamp(min=0)[..., None].expand(-1, -1, states.shape[-1])
             states, mask = states.gather(1, index), starts >= 0  # [B, W, D]
+        states = states if self.inner is None else self.inner(states)
         mask = mask if loss_mask is None else mask & loss_mask
         return Outputs(self.out(self.dropout(states)), batch["target"], mask)
 

@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -33,6 +34,8 @@ class Token(Embedding):
         inner_dim: width of the table, projected to d without a bias; d if not set.
         train_padding: whether the padding token has an embedding that is trained, as in models
             that use it also as the start token.
+        padding_ends: whether the padding token also ends every text, as in causal encoders: the
+            first one after another token, or of a text, is valid.
         output_map: whether states are projected to inner_dim by separate weights in `unembed`
             (OPT), not by W transposed.
 
@@ -57,20 +60,24 @@ class Token(Embedding):
         inner_dim: Annotated[int, Field(ge=1)] | None = None,
         train_padding: bool = False,
         output_map: bool = False,
+        padding_ends: bool = False,
     ) -> None:
         super().__init__()
         if padding is not None and padding >= vocab:
             raise ZooError(f"padding ({padding}) must be below vocab ({vocab})")
         if output_map and inner_dim is None:
             raise ZooError("output_map requires inner_dim")
+        if padding_ends and padding is None:
+            raise ZooError("padding_ends requires a padding token")
         self.vocab = vocab
         self.dim = dim
-        self.padding, self.train_padding = padding, train_padding
+        self.padding, self.padding_ends = padding, padding_ends
+        self.train_padding = train_padding or padding_ends
         self.scaled = scaled
         self.std = std
         self.scale = dim**0.5 if scaled else 1.0
         self.inner_dim = inner_dim
-        zero_row = None if train_padding else padding
+        zero_row = None if self.train_padding else padding
         self.table = nn.Embedding(vocab, inner_dim or dim, padding_idx=zero_row)
         self.map = None if inner_dim is None else nn.Linear(inner_dim, dim, bias=False)
         self.output_map = nn.Linear(dim, inner_dim or dim, bias=False) if output_map else None
@@ -119,13 +126,19 @@ class Token(Embedding):
             below=self.vocab,
             channels=(self.vocab, segments),
             pad=self.padding or 0,
+            suffix=(self.padding,) if self.padding is not None and self.padding_ends else (),
+            empty=self.padding_ends,
         )
 
     def mask(self, inputs: Tensor) -> Tensor:
         tokens = _token_ids(inputs)
         if self.padding is None:
             return torch.ones_like(tokens, dtype=torch.bool)
-        return tokens != self.padding
+        others = tokens != self.padding
+        if not self.padding_ends:
+            return others
+        follows = F.pad(others, (1, 0), value=True)[:, :-1]  # it is first, or after another token
+        return others | follows
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         device = self.table.weight.device

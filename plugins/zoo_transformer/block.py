@@ -174,13 +174,19 @@ def layer_list(blocks: nn.ModuleList) -> list[Block]:
 
 
 def build_blocks(
-    count: int, options: StackOptions, build: Callable[[LayerKind], Block]
+    count: int, norm: Norm, options: StackOptions, build: Callable[[LayerKind], Block]
 ) -> nn.ModuleList:
     """Build the blocks of a stack, each of its kind."""
     kinds = options.layer_kinds(count)
     if len(options.pattern) <= 1:
-        return build_layers(count, lambda: build(kinds[0]))
-    return nn.ModuleList(build(kind) for kind in kinds)
+        blocks = build_layers(count, lambda: build(kinds[0]))
+    else:
+        blocks = nn.ModuleList(build(kind) for kind in kinds)
+    if not norm.first:
+        if options.sublayers != "sequential":
+            raise ZooError("norms with first: false require sublayers: sequential")
+        layer_list(blocks)[0].attention_norm = nn.Identity()
+    return blocks
 
 
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:

@@ -7,6 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo import ZooError
 from zoo.plugin import full_precision
 
 
@@ -23,6 +24,9 @@ class Norm:
         embedding: whether the sum of embeddings and positions is normalised (BERT).
         final: whether the output of the last block is normalised; not for place 'post' if not set.
             torch.nn.Transformer has place 'post' and a final norm.
+        bias: whether LayerNorm has a bias.
+        first: whether there is a norm before the first sublayer of place 'pre', which normalised
+            embeddings do not need (ModernBERT).
     """
 
     def __init__(
@@ -33,17 +37,23 @@ class Norm:
         eps: Annotated[float, Field(gt=0)] = 1e-5,
         embedding: bool = False,
         final: bool | None = None,
+        bias: bool = True,
+        first: bool = True,
     ) -> None:
+        if not first and place != "pre":
+            raise ZooError(f"first: false requires norms of place 'pre', not '{place}'")
         self.kind = kind
         self.place = place
         self.eps = eps
         self.embedding = embedding
         self.final = place != "post" if final is None else final
+        self.bias = bias
+        self.first = first
 
     def build(self, width: int) -> nn.Module:
         """Build a norm of this width."""
         if self.kind == "layer":
-            return nn.LayerNorm(width, eps=self.eps)
+            return nn.LayerNorm(width, eps=self.eps, bias=self.bias)
         return (RMSNorm if self.kind == "rms" else RMSNormPlusOne)(width, self.eps)
 
     def build_output(self, width: int) -> nn.Module | None:

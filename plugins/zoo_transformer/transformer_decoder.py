@@ -96,6 +96,7 @@ class TransformerDecoder(Decoder):
         norms = norm.build() if norm else Norm()
         self.blocks = build_blocks(
             layers,
+            norms,
             options,
             lambda kind: Block(
                 dim=dim,

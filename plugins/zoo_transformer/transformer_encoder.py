@@ -86,8 +86,11 @@ class TransformerEncoder(Encoder):
         norms = norm.build() if norm else Norm()
         if share_layers and len(options.pattern) > 1:
             raise ZooError("share_layers requires layers of one kind; shorten 'pattern'")
+        if share_layers and not norms.first:
+            raise ZooError("share_layers requires norms of all layers; remove 'first: false'")
         self.blocks = build_blocks(
             1 if share_layers else layers,
+            norms,
             options,
             lambda kind: Block(
                 dim=dim,

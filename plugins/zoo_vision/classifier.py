@@ -26,13 +26,16 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 class Inner(nn.Module):
     r"""Dense layer between the pooled vector and the output layer of a classifier.
 
-    .. math:: h' = f(W h + b)
+    .. math:: h' = f(W h + b), \quad \text{or with a norm: } \mathrm{LN}(f(W h + b))
 
     Args:
         input_dim: width of the pooled vector.
         dim: width of the result; input_dim if not set.
         activation: f; 'none' is the identity.
         dropout: dropout probability of the pooled vector.
+        bias: whether the layer has a bias.
+        norm_eps: epsilon of a LayerNorm of the result (ModernBERT); none if not set.
+        norm_bias: whether that LayerNorm has a bias.
 
     Shapes:
         [B, input_dim] -> [B, dim].
@@ -45,16 +48,24 @@ class Inner(nn.Module):
         dim: Annotated[int, Field(ge=1)] | None = None,
         activation: Literal["tanh", "relu", "gelu", "none"] = "tanh",
         dropout: Probability = 0.0,
+        bias: bool = True,
+        norm_eps: Annotated[float, Field(gt=0)] | None = None,
+        norm_bias: bool = True,
     ) -> None:
         super().__init__()
         self.input_dim, self.output_dim, self.activation = input_dim, dim or input_dim, activation
-        self.map = nn.Linear(input_dim, self.output_dim)
+        self.map = nn.Linear(input_dim, self.output_dim, bias=bias)
         self.dropout = nn.Dropout(dropout)
+        self.norm = None
+        if norm_eps is not None:
+            self.norm = nn.LayerNorm(self.output_dim, eps=norm_eps, bias=norm_bias)
 
     def forward(self, vector: Tensor) -> Tensor:
         projected: Tensor = self.map(self.dropout(vector))
         activate = {"tanh": torch.tanh, "relu": torch.relu, "gelu": nn.functional.gelu}
-        return projected if self.activation == "none" else activate[self.activation](projected)
+        if self.activation != "none":
+            projected = activate[self.activation](projected)
+        return projected if self.norm is None else self.norm(projected)
 
 
 class Classifier(Model):

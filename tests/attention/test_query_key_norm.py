@@ -4,9 +4,10 @@ from attention_kit import build, randn
 from torch import nn
 
 from zoo import ZooError, accelerate
-from zoo.attention.query_key_norm import QueryKeyNorm, norm_heads
+from zoo.attention.query_key_norm import OffsetRMSNorm, QueryKeyNorm, norm_heads
 from zoo.plugin import Blueprint, Mask
 from zoo_positions.rotary import Rotary
+from zoo_transformer.norm import Norm
 
 
 def norm(**params):
@@ -23,9 +24,22 @@ def test_known_values_of_a_head_and_of_all_heads():
     torch.testing.assert_close(together.flatten(), torch.tensor([3, 4, 0, 12]) / 6.5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_plus_one_are_those_of_the_norm_of_a_block(dtype):
+    own, other = OffsetRMSNorm(3, eps=0.25), Norm(kind="rms-plus-one", eps=0.25).build(3)
+    assert own.weight.tolist() == [0, 0, 0]
+    own.weight.data.copy_(torch.tensor([1.0, 2**-9, -0.5]))
+    other.load_state_dict(own.state_dict())
+    x = torch.tensor([[1.0, 2.0, 3.0]], dtype=dtype)
+    # The mean square is 14 / 3; 1 + 2**-9 is not rounded to half precision.
+    expected = x.float() * (14 / 3 + 0.25) ** -0.5 * torch.tensor([2.0, 1 + 2**-9, 0.5])
+    for norm_module in (own, other):
+        torch.testing.assert_close(norm_module.to(dtype)(x), expected.to(dtype))
+
+
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("over", ["head", "all"])
-@pytest.mark.parametrize("kind", ["rms", "layer"])
+@pytest.mark.parametrize("kind", ["rms", "layer", "rms-plus-one"])
 def test_queries_and_keys_are_normalised_before_they_are_rotated(kind, over, fast):
     norms = norm(kind=kind, over=over)
     attention = build(heads=4, kv_heads=2, query_dim=16, key_dim=16, norm=norms)

@@ -127,7 +127,8 @@ def generate_spoken(ours, theirs, count, **options):
 def compare_logits(name, ours, theirs):
     """Return the logits of both models for the same padded batch, without padding."""
     model_type = ours.spec["model"]["type"].rpartition(":")[2]
-    if theirs.config.model_type in ENCODERS:
+    is_text = model_type == "features" and ours.source.vocab is not None
+    if theirs.config.model_type in ENCODERS or is_text:
         return _encoder_outputs(ours, theirs)
     if model_type == "language-model":
         tokens, mask = padded_batch(low=0 if ours.embedding.padding is None else 1)
@@ -185,14 +186,15 @@ def _spoken_logits(ours, theirs):
 
 def _encoder_outputs(ours, theirs):
     """Compare the outputs of encoders of texts: of each token, or of each text."""
-    tokens, mask = padded_batch(pad=ours.source.padding)
+    pad = ours.source.padding
+    tokens, mask = padded_batch(pad=PAD if pad is None else pad)
     source, options = tokens, {}
     if ours.source.segments is not None and ours.source.segments.num_embeddings > 1:
         segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
         source = torch.stack([tokens, segments], dim=-1)
         options = {"token_type_ids": segments}
     example = ours.example(3, tokens.shape[1], torch.Generator().manual_seed(0))
-    actual = ours({**example, "source": source})
+    actual = ours({**example, "source": source, **({"mask": mask} if pad is None else {})})
     expected = theirs(input_ids=tokens, attention_mask=mask, **options)
     if ours.name in ("classifier", "regressor"):
         return actual.logits[:, 0], expected.logits

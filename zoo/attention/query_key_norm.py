@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+
+from zoo.interfaces import full_precision
 
 
 class QueryKeyNorm:
@@ -17,7 +20,8 @@ class QueryKeyNorm:
     The norms are applied before queries and keys are rotated (Dehghani et al. 2023, section 2).
 
     Args:
-        kind: 'rms' for RMSNorm, 'layer' for LayerNorm.
+        kind: 'rms' for RMSNorm, 'layer' for LayerNorm, 'rms-plus-one' for RMSNorm with the weights
+            1 + w (Gemma 3).
         over: 'head' normalises each head, with the same weights for all heads; 'all' normalises
             all heads together.
         eps: added to the variance or the mean square.
@@ -26,7 +30,7 @@ class QueryKeyNorm:
     def __init__(
         self,
         *,
-        kind: Literal["rms", "layer"] = "rms",
+        kind: Literal["rms", "layer", "rms-plus-one"] = "rms",
         over: Literal["head", "all"] = "head",
         eps: Annotated[float, Field(gt=0)] = 1e-6,
     ) -> None:
@@ -35,7 +39,25 @@ class QueryKeyNorm:
     def build(self, heads: int, head_dim: int) -> nn.Module:
         """Build the norm of queries, or of keys, with this number of heads."""
         width = head_dim if self.over == "head" else heads * head_dim
-        return (nn.RMSNorm if self.kind == "rms" else nn.LayerNorm)(width, eps=self.eps)
+        return _KINDS[self.kind](width, eps=self.eps)
+
+
+class OffsetRMSNorm(nn.RMSNorm):
+    """RMSNorm with the weights 1 + w; it is computed in float32 and rounded once."""
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        normed = F.rms_norm(full_precision(x), self.normalized_shape, eps=self.eps)
+        return (normed * (1 + full_precision(self.weight))).to(x.dtype)
+
+
+_KINDS: dict[str, type[nn.RMSNorm | nn.LayerNorm]] = {
+    "rms": nn.RMSNorm,
+    "layer": nn.LayerNorm,
+    "rms-plus-one": OffsetRMSNorm,
+}
 
 
 def norm_heads(states: Tensor, norm: nn.Module | None) -> Tensor:

@@ -35,8 +35,8 @@ def attention_calls(scorer: type[Scorer], dtype: torch.dtype, **params: Any) -> 
     yield Call(single, (query, memory, Mask(keys=keys)))
     grouped = build_attention(scorer, dtype, heads=4, kv_heads=2, project="qkv", **params)
     yield Call(grouped, (query, memory, Mask(causal=True, offset=2)))
-    for over in ("head", "all"):
-        norm = Blueprint.of(QueryKeyNorm, over=over)
+    for kind, over in (("rms", "head"), ("rms", "all"), ("rms-plus-one", "head")):
+        norm = Blueprint.of(QueryKeyNorm, kind=kind, over=over)
         normed = build_attention(scorer, dtype, heads=2, project="qkv", norm=norm, **params)
         yield Call(normed, (query, query, Mask(causal=True)))
     for position in _positions(scorer):

@@ -82,8 +82,8 @@ def normed_decoder_calls(
     dtype: torch.dtype,
 ) -> Iterator[tuple[TransformerDecoder, Memory, Tensor]]:
     """Yield decoders with norms that kernels do not compute, as `decoder_calls`."""
-    for place, over in (("output", "all"), ("both", "head")):
-        attention = _attention(norm=Blueprint.of(QueryKeyNorm, over=over))
+    for place, kind, over in (("output", "rms", "all"), ("both", "rms-plus-one", "head")):
+        attention = _attention(norm=Blueprint.of(QueryKeyNorm, kind=kind, over=over))
         norm = Blueprint.of(Norm, place=place)
         yield _decoder_call(dtype, memory_dim=DIM, attention=attention, norm=norm)
 

@@ -141,16 +141,10 @@ class FusedDecoding(Acceleration):
 def why_not_blocks(decoder: TransformerDecoder) -> str | None:
     """Return the reason why a step does not support the parts of a block, or None if it does."""
     for block in layer_list(decoder.blocks):
-        norms = [block.attention_norm, block.feed_forward_norm]
-        norms += [block.cross_norm] if block.memory_dim else []
         if block.attention_scale is not None:
             return "the sublayers have a layer scale"
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
-        for norm in filter(None, norms):
-            reason = why_not_norm(norm)
-            if reason is not None:
-                return reason
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
             reason = _why_not_attention(attention)
             if reason is not None:
@@ -163,6 +157,12 @@ def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
     for block in layer_list(decoder.blocks):
         if block.place not in ("pre", "post"):
             return f"the place of the norms is '{block.place}', not 'pre' or 'post'"
+        norms = [block.attention_norm, block.feed_forward_norm]
+        norms += [block.cross_norm] if block.memory_dim else []
+        for norm in filter(None, norms):
+            reason = why_not_norm(norm)
+            if reason is not None:
+                return reason
         if block.sublayers != "sequential":
             return f"the sublayers are '{block.sublayers}', not 'sequential'"
         if block.feed_forward.activation not in KERNEL_ACTIVATIONS:

@@ -32,7 +32,8 @@ class CausalLMArchitecture(Architecture):
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
         extended = super().extend_config(config, folder, weights)
-        warn_of_long_factors(self.spec(extended)["model"]["decoder"].get("position", {}))
+        model = self.spec(extended)["model"]
+        warn_of_long_factors(model.get("decoder", model.get("encoder")).get("position", {}))
         return extended
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:

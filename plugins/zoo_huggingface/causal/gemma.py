@@ -9,17 +9,19 @@ from zoo_huggingface.config_fields import ConfigField, RequiredValue, config_err
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import ACTIVATIONS, language_model_template, transformer_template
 
+BOTH_SIDES = "use_bidirectional_attention"
 _ACTIVATIONS = {"gelu_pytorch_tanh": "gelu-tanh", **ACTIVATIONS, "gelu": "gelu-tanh"}
 """Activations; 'gelu' in early configs means the approximation."""
 
 
-def gemma_template(**norm: Any) -> dict[str, Any]:
+def gemma_template(*, place: str, **attention: Any) -> dict[str, Any]:
     """Return the template of a Gemma with norms at this place."""
+    softmax = {"scorer": {"type": "scaled-dot"}, "align": {"type": "soft"}}
     template = language_model_template(
         transformer_template(
-            attention={"scorer": {"type": "scaled-dot"}, "align": {"type": "soft"}},
+            attention={**softmax, **attention},
             feed_forward={"gated": True, "bias": False},
-            norm={"kind": "rms-plus-one", **norm},
+            norm={"kind": "rms-plus-one", "place": place},
             position={"type": "rotary"},
         )
     )
@@ -46,7 +48,7 @@ class Gemma(Llama):
             value_map=_ACTIVATIONS,
         ),
     )
-    used_keys: ClassVar[tuple[str, ...]] = (*Llama.used_keys, "use_bidirectional_attention")
+    used_keys: ClassVar[tuple[str, ...]] = (*Llama.used_keys, BOTH_SIDES)
     ignored_keys: ClassVar[Mapping[str, str]] = {
         **Llama.ignored_keys,
         **ignored_keys({"transformers does not read it": "hidden_activation"}),
@@ -58,13 +60,9 @@ class Gemma(Llama):
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)
-        both_sides = config.get("use_bidirectional_attention")
+        both_sides = config.get(BOTH_SIDES)
         if both_sides not in (None, False):
-            raise config_error(
-                "use_bidirectional_attention",
-                both_sides,
-                "attention to later tokens is not supported",
-            )
+            raise config_error(BOTH_SIDES, both_sides, "attention to later tokens is not supported")
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().update_config(config, spec)

@@ -20,12 +20,11 @@ def shortest_pattern(kinds: Kinds) -> list[dict[str, Any]]:
     return [dict(kind) for kind in kinds[:length]] if any(kinds) else []
 
 
-def layer_kinds(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the kind of each layer of the decoder of a resolved spec."""
-    pattern = get_path(spec, "model.decoder.pattern") or [{}]
-    return [
-        pattern[index % len(pattern)] for index in range(get_path(spec, "model.decoder.layers"))
-    ]
+def layer_kinds(spec: Mapping[str, Any], side: str = "decoder") -> list[Mapping[str, Any]]:
+    """Return the kind of each layer of the decoder, or encoder, of a resolved spec."""
+    pattern = get_path(spec, f"model.{side}.pattern") or [{}]
+    layers: int = get_path(spec, f"model.{side}.layers")
+    return [pattern[index % len(pattern)] for index in range(layers)]
 
 
 def read_window(config: Mapping[str, Any], default: int | None = None) -> int | None:
@@ -58,21 +57,26 @@ def windowed_layers(
     return [{"window": window} if has_window else {} for has_window in chosen]
 
 
+def layer_types(spec: Mapping[str, Any], side: str = "decoder") -> list[str]:
+    """Return the `layer_types` of a config for a resolved spec."""
+    windows = (kind.get("window") for kind in layer_kinds(spec, side))
+    return [FULL if window is None else SLIDING for window in windows]
+
+
 def write_layer_types(config: dict[str, Any], spec: Mapping[str, Any]) -> None:
     """Set `layer_types` and the window of a config."""
-    windows = [kind.get("window") for kind in layer_kinds(spec)]
     window = only_window(spec)
-    config["layer_types"] = [FULL if each is None else SLIDING for each in windows]
+    config["layer_types"] = layer_types(spec)
     config |= {"use_sliding_window": window is not None, "sliding_window": window}
 
 
-def only_window(spec: Mapping[str, Any]) -> int | None:
+def only_window(spec: Mapping[str, Any], side: str = "decoder") -> int | None:
     """Return the window of the layers that have one."""
-    given = (kind.get("window") for kind in layer_kinds(spec))
+    given = (kind.get("window") for kind in layer_kinds(spec, side))
     windows: set[int] = {window for window in given if window is not None}
     if len(windows) > 1:
         raise ZooError(
-            f"model.decoder.pattern has windows of different widths, {sorted(windows)}, which "
+            f"model.{side}.pattern has windows of different widths, {sorted(windows)}, which "
             "transformers does not support"
         )
     return windows.pop() if windows else None

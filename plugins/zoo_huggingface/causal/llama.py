@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zoo_huggingface.architecture import MAPS, Config
-from zoo_huggingface.causal.causal_lm import CausalLMArchitecture
+from zoo_huggingface.architecture import Config
+from zoo_huggingface.causal.causal_encoder import CausalEncoderArchitecture
 from zoo_huggingface.causal.rope import LENGTHS, ROPE_KEYS, Rope
 from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value, set_path
 from zoo_huggingface.config_keys import ignored_keys
@@ -15,11 +15,12 @@ from zoo_huggingface.templates import (
 )
 
 
-class Llama(CausalLMArchitecture):
+class Llama(CausalEncoderArchitecture):
     """Llama, optionally with grouped-query attention (Touvron et al. 2023)."""
 
     name = "llama"
-    model_classes: ClassVar[tuple[str, ...]] = ("LlamaForCausalLM",)
+    model_classes: ClassVar[tuple[str, ...]] = ("LlamaForCausalLM", "LlamaModel")
+    map_name = "llama"
     embedding_key = "model.embed_tokens.weight"
     adds_bos = True
     default_kv_heads: ClassVar[Any] = None
@@ -28,7 +29,7 @@ class Llama(CausalLMArchitecture):
     """The default of ``head_dim``; the width divided by the number of heads if None."""
     tied_by_default = False
     used_keys: ClassVar[tuple[str, ...]] = (
-        *CausalLMArchitecture.used_keys,
+        *CausalEncoderArchitecture.used_keys,
         *("attention_bias", "head_dim", "mlp_bias", "num_key_value_heads"),
         *ROPE_KEYS,
     )
@@ -57,13 +58,10 @@ class Llama(CausalLMArchitecture):
         ConfigField("attention_dropout", "model.decoder.attention.align.dropout", float, 0.0),
         ConfigField("initializer_range", "model.embedding.std", float, 0.02),
     )
-    required_values: ClassVar[tuple[RequiredValue, ...]] = CausalLMArchitecture.causal_values
+    required_values: ClassVar[tuple[RequiredValue, ...]] = CausalEncoderArchitecture.causal_values
     rope: ClassVar[Rope] = Rope()
     network: ClassVar[str] = "model.decoder.feed_forward"
     """The path of the feed-forward network in a spec, or of an expert."""
-
-    def map(self, config: Config) -> Any:
-        return MAPS / "llama.yaml"
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)
@@ -77,8 +75,7 @@ class Llama(CausalLMArchitecture):
         attention["head_dim"] = head_dim or width // heads
         attention["bias"] = self._bias(config)
         set_path(spec, f"{self.network}.bias", get_value(config, "mlp_bias", bool, False))
-        lengths = {key: self._defaults[key] for key in LENGTHS if key in self._defaults}
-        decoder["position"] |= self.rope.read({**lengths, **config})
+        decoder["position"] |= self.read_position(self.with_lengths(config))
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().update_config(config, spec)
@@ -89,7 +86,20 @@ class Llama(CausalLMArchitecture):
         config["attention_bias"] = attention["bias"] is True
         config["mlp_bias"] = get_path(spec, f"{self.network}.bias")
         self.require(spec, "model.decoder.position.theta")
-        self.rope.write(config, get_path(spec, "model.decoder.position"))
+        self.write_positions(config, get_path(spec, "model.decoder"))
+
+    def with_lengths(self, config: Config) -> Config:
+        """Return a config with the lengths of contexts, which scaled positions depend on."""
+        lengths = {key: self._defaults[key] for key in LENGTHS if key in self._defaults}
+        return {**lengths, **config}
+
+    def read_position(self, config: Config) -> dict[str, Any]:
+        """Return the parameters of the position of the decoder."""
+        return self.rope.read(config)
+
+    def write_positions(self, config: dict[str, Any], decoder: Mapping[str, Any]) -> None:
+        """Set the keys of a config from the positions of a decoder."""
+        self.rope.write(config, decoder["position"])
 
     def _bias(self, config: Config) -> bool | str:
         bias: bool = get_value(config, "attention_bias", bool, False)

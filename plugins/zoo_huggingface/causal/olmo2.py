@@ -1,8 +1,5 @@
 """OLMo 2: norms on the output of sublayers, and of all heads of queries and keys."""
 
-from typing import Any
-
-from zoo_huggingface.architecture import MAPS, Config
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.query_key_norm import normed_fields, normed_template
 from zoo_huggingface.config_fields import RequiredValue
@@ -13,6 +10,7 @@ class Olmo2(Llama):
 
     name = "olmo2"
     model_classes = ("Olmo2ForCausalLM",)
+    map_name = "olmo2"
     adds_bos = False
     unchecked_spec_paths = ("model.bos",)
     template = normed_template(over="all", place="output")
@@ -21,6 +19,3 @@ class Olmo2(Llama):
         *Llama.required_values,
         RequiredValue("mlp_bias", False, "OLMo 2 has no bias in its feed-forward layers"),
     )
-
-    def map(self, config: Config) -> Any:
-        return MAPS / "olmo2.yaml"

@@ -56,7 +56,10 @@ class Rope:
         """Return the parameters of the position in a spec; lengths must be in the config."""
         # rope_scaling takes precedence over rope_parameters.
         key = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
-        rope = get_mapping(config, key)
+        return self.read_mapping(config, key, get_mapping(config, key))
+
+    def read_mapping(self, config: Config, key: str, rope: Config) -> dict[str, Any]:
+        """Return the parameters of the position for a mapping, which errors name by its key."""
         kind = rope.get("rope_type", rope.get("type", "default"))
         kind = (self.names or {}).get(kind, kind) if isinstance(kind, str) else kind
         if kind == "dynamic":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zoo_huggingface.architecture import MAPS, Config
+from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal.llama import Llama
 from zoo_huggingface.causal.windowed import WindowedLlama
 from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value
@@ -22,6 +22,7 @@ class Starcoder2(WindowedLlama):
 
     name = "starcoder2"
     model_classes = ("Starcoder2ForCausalLM",)
+    map_name = "starcoder2"
     adds_bos = False
     unchecked_spec_paths = ("model.bos",)
     default_kv_heads = 2
@@ -46,9 +47,6 @@ class Starcoder2(WindowedLlama):
         RequiredValue("attention_bias", False, "use_bias is the key of StarCoder2"),
         RequiredValue("mlp_bias", False, "use_bias is the key of StarCoder2"),
     )
-
-    def map(self, config: Config) -> Any:
-        return MAPS / "starcoder2.yaml"
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)

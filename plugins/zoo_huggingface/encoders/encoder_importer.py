@@ -14,9 +14,11 @@ from zoo_huggingface.architecture import MAPS, Architecture, Config
 from zoo_huggingface.config_fields import get_path, get_value
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.encoders.sentences import (
-    projection_folder,
+    is_sentence_encoder,
+    projection_folders,
     read_sentence_config,
     sentence_files,
+    sentence_texts,
 )
 from zoo_huggingface.labels import (
     is_multi_label,
@@ -129,11 +131,8 @@ class EncoderImporter(Architecture):
         if isinstance(sentence, Mapping):
             spec["model"] |= {"type": "sentence-encoder", **sentence}
             del spec["model"]["eps"]
-            lengths = [config.get("sentence_length"), self.max_length(spec)]
-            length = min((number for number in lengths if number is not None), default=None)
-            texts = {"type": "text", "max_length": length, "truncate": length is not None}
-            if config.get("has_tokenizer"):
-                spec["preprocessing"] = {"source": texts, "target": dict(texts)}
+            texts = sentence_texts(config, self.max_length(spec))
+            spec |= {"preprocessing": texts} if texts else {}
         elif head == "masked-lm":
             if self.activation_in_head:
                 spec["model"]["activation"] = get_path(spec, _ACTIVATION)
@@ -203,19 +202,18 @@ class EncoderImporter(Architecture):
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         model = spec["model"]
-        if not _is_sentence_encoder(spec):
+        if not is_sentence_encoder(spec):
             return {"pooler": model.get("pooler", False)}
         projections = [dict(projection) for projection in model["projections"]]
         sentence = {key: model[key] for key in ("pooling", "normalise")}
         return {"sentence": {**sentence, "projections": projections}}
 
     def weight_folders(self, spec: Mapping[str, Any]) -> list[str]:
-        projections = get_path(spec, "model.projections") or ()
-        return [projection_folder(number) for number in range(len(projections))]
+        return projection_folders(spec)
 
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Return the files of sentence-transformers."""
-        if not _is_sentence_encoder(spec):
+        if not is_sentence_encoder(spec):
             return {}
         dim = get_path(spec, "model.encoder.dim") or get_path(spec, self.dim_path)
         return sentence_files(spec, dim)
@@ -225,10 +223,6 @@ class EncoderImporter(Architecture):
         named = config.get("architectures") or [self.model_classes[0]]
         known = [name for name in named if name in self.model_classes]
         return _head(known[0] if known else self.model_classes[0])
-
-
-def _is_sentence_encoder(spec: Mapping[str, Any]) -> bool:
-    return str(spec["model"]["type"]).endswith("sentence-encoder")
 
 
 def _head(model_class: str) -> str:

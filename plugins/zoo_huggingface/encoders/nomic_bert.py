@@ -1,8 +1,12 @@
 """NomicBERT: BERT with rotary positions, gated feed-forward networks and fewer biases."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
+import yaml
+
+from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -62,6 +66,9 @@ _OLD_IGNORED = ignored_keys(
     }
 )
 """Keys of the published configs that do not change the outputs."""
+_PREFIX, _OLD_PREFIX = "nomic_bert.", "bert."
+"""Prefixes of the names of tensors; the second is that of the code of the published configs."""
+_OLD_HEAD = "NomicBertForPreTraining"
 _WIDTH_MULTIPLE = 256
 """The code of the published configs rounds the width of feed-forward networks up to it."""
 
@@ -100,6 +107,32 @@ class NomicBert(EncoderImporter):
         **ignored_keys({"rotary positions are not limited": "max_position_embeddings"}),
     }
 
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        if any(name.startswith(_PREFIX) for name in weights.metas):
+            return super().extend_config(config, folder, weights)
+        old_names = {_rename(name): name for name in weights.metas}
+        renamed = TensorReader(
+            {name: weights.metas[old] for name, old in old_names.items()},
+            lambda name: weights.read(old_names[name]),
+        )
+        extended = super().extend_config(config, folder, renamed)
+        return {**extended, "old_prefix": any(name != old for name, old in old_names.items())}
+
+    def map(self, config: Config) -> Path | dict[str, Any]:
+        path = super().map(config)
+        if not config.get("old_prefix"):
+            return path
+        assert isinstance(path, Path)
+        text = path.read_text(encoding="utf-8").replace(_PREFIX, _OLD_PREFIX)
+        content: dict[str, Any] = yaml.safe_load(text)
+        if self._head_of(config) == "masked-lm" and "sentence" not in config:
+            rename = content["rename"]
+            dense = rename.pop("transform.{w:weight|bias}")
+            rename["transform.weight"] = dense.replace("{w}", "weight")
+            del rename["bias"]  # the head of that code has no biases
+            content["fill"] = {"transform.bias": "zeros", "bias": "zeros"}
+        return content
+
     def spec(self, config: Config) -> dict[str, Any]:
         return super().spec(_to_new_names(config) if "n_embd" in config else config)
 
@@ -126,6 +159,11 @@ class NomicBert(EncoderImporter):
         config["head_dim"] = head_dim or config["hidden_size"] // config["num_attention_heads"]
 
 
+def _rename(name: str) -> str:
+    """Return the name of a tensor of the published code as transformers has it."""
+    return _PREFIX + name.removeprefix(_OLD_PREFIX) if name.startswith(_OLD_PREFIX) else name
+
+
 def _to_new_names(config: Config) -> dict[str, Any]:
     """Return a config of the published code with the names of transformers."""
     for key, supported in _OLD_VALUES.items():
@@ -135,6 +173,8 @@ def _to_new_names(config: Config) -> dict[str, Any]:
     dropped = {*_OLD_NAMES, *_OLD_VALUES, *_OLD_IGNORED}
     result = {key: value for key, value in config.items() if key not in dropped}
     result |= {new: config[old] for old, new in _OLD_NAMES.items() if old in config}
+    if result.get("architectures") == [_OLD_HEAD]:
+        result["architectures"] = [NomicBert.model_classes[0]]
     inner = result.get("intermediate_size")
     if type(inner) is int:
         result["intermediate_size"] = -(-inner // _WIDTH_MULTIPLE) * _WIDTH_MULTIPLE

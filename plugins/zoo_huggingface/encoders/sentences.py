@@ -40,6 +40,27 @@ def projection_folder(number: int) -> str:
     return f"{number + 2}_Dense"
 
 
+def projection_folders(spec: Mapping[str, Any]) -> list[str]:
+    """Return the folders of the dense modules of a spec."""
+    projections = get_path(spec, "model.projections") or ()
+    return [projection_folder(number) for number in range(len(projections))]
+
+
+def is_sentence_encoder(spec: Mapping[str, Any]) -> bool:
+    return str(spec["model"]["type"]).endswith("sentence-encoder")
+
+
+def sentence_texts(config: Mapping[str, Any], max_length: int | None) -> dict[str, Any]:
+    """Return the section `preprocessing` of a sentence encoder, whose texts are cut."""
+    own = config.get("sentence_length")
+    if own is not None and config.get("padding_ends"):
+        own = max(own - 1, 1)  # the end token is added later
+    lengths = [own, max_length]
+    length = min((number for number in lengths if number is not None), default=None)
+    texts = {"type": "text", "max_length": length, "truncate": length is not None}
+    return {"source": texts, "target": dict(texts)} if config.get("has_tokenizer") else {}
+
+
 def sentence_files(spec: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """Return the files of sentence-transformers for a sentence encoder of this width."""
     projections: Sequence[Mapping[str, Any]] = get_path(spec, "model.projections") or ()
@@ -73,6 +94,7 @@ def sentence_files(spec: Mapping[str, Any], dim: int) -> dict[str, Any]:
         dim = projection["dim"]
     length = get_path(spec, "preprocessing.source.max_length")
     if length is not None:
+        length += get_path(spec, "model.source.padding_ends") is True  # the end token
         options = {"max_seq_length": length, "do_lower_case": False}
         files["sentence_bert_config.json"] = options
     return files

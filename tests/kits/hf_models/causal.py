@@ -134,8 +134,30 @@ MODELS = {
             attn_logit_softcapping=2.0, final_logit_softcapping=5.0,
         ),
     ),
+    "gemma3_text": (
+        hf.Gemma3ForCausalLM,
+        hf.Gemma3TextConfig(
+            **LLAMA | {"num_hidden_layers": 3}, head_dim=6, pad_token_id=PAD, sliding_window=3,
+            query_pre_attn_scalar=9, sliding_window_pattern=2, final_logit_softcapping=5.0,
+        ),
+    ),
 }  # fmt: skip
 """Class and config by name; a name starts with the importer's name, then a variant."""
+_BARE = {
+    "llama-3": hf.LlamaModel,
+    "mistral-window": hf.MistralModel,
+    "qwen2": hf.Qwen2Model,
+    "qwen3": hf.Qwen3Model,
+    "gemma3_text": hf.Gemma3TextModel,
+}
+MODELS |= {f"{name}-features": (cls, MODELS[name][1]) for name, cls in _BARE.items()}
+MODELS["gemma3_text-both-sides"] = (
+    hf.Gemma3TextModel,
+    hf.Gemma3TextConfig(
+        **LLAMA, head_dim=6, pad_token_id=PAD, sliding_window=4, query_pre_attn_scalar=9,
+        sliding_window_pattern=2, use_bidirectional_attention=True,
+    ),
+)  # fmt: skip
 
 _ROPES = [
     {"rope_type": "default", "rope_theta": 99.0},
@@ -218,6 +240,22 @@ VALUES = {
         "query_pre_attn_scalar": [4, 6], "attn_logit_softcapping": [None, 1.0],
         "final_logit_softcapping": [None, 1.0],
         "layer_types": [["full_attention", "sliding_attention"], ["full_attention"] * 2],
+    },
+    "gemma3_text": {
+        "rope_parameters": [
+            {"full_attention": full, "sliding_attention": sliding}
+            for full, sliding in zip(_ROPES, (*_ROPES[1:3], *_ROPES[:1] * 5), strict=True)
+        ],
+        "rope_scaling": [
+            {"rope_type": "linear", "factor": 2.0}, {"type": "linear", "factor": 2.0},
+        ],
+        "head_dim": [4], "hidden_activation": ["relu", "gelu", "silu"], "sliding_window": [2, 5],
+        "query_pre_attn_scalar": [4, 6], "final_logit_softcapping": [None, 1.0],
+        "attn_logit_softcapping": [1.0], "num_hidden_layers": [8],
+        "layer_types": [
+            ["full_attention", "sliding_attention", "sliding_attention"], ["full_attention"] * 3,
+            ["sliding_attention"] * 3,
+        ],
     },
     "opt": {"word_embed_proj_dim": [6], "hidden_size": [12]},
     "bloom": {"n_head": [2, 6], "hidden_size": [24]},

@@ -36,6 +36,13 @@ _MODELS = {
         hf.AlbertForMaskedLM,
         hf.AlbertConfig(**_BERT, embedding_size=6, max_position_embeddings=16),
     ),
+    "modernbert": (
+        hf.ModernBertForMaskedLM,
+        hf.ModernBertConfig(
+            **_BERT | {"num_hidden_layers": 3}, local_attention=4, pad_token_id=0, bos_token_id=1,
+            cls_token_id=1, eos_token_id=2, sep_token_id=2, global_attn_every_n_layers=2,
+        ),
+    ),
     "mpnet": (hf.MPNetForMaskedLM, hf.MPNetConfig(**_BERT, max_position_embeddings=18)),
     "deberta-v2": (
         hf.DebertaV2ForMaskedLM,
@@ -81,6 +88,10 @@ MODELS = {
 }
 """Class and config by name; a name starts with the importer's name, then a variant."""
 
+_ROPES = [
+    {"rope_type": "default", "rope_theta": 99.0},
+    {"rope_type": "linear", "rope_theta": 99.0, "factor": 2.0},
+]
 VALUES = {
     "deberta-v2": {
         "pos_att_type": [["c2p"], ["p2c"], None], "position_buckets": [-1, 6, 9],
@@ -88,6 +99,22 @@ VALUES = {
         "position_biased_input": [True], "legacy": [False], "type_vocab_size": [2],
         "relative_attention": [False], "pooler_hidden_act": ["tanh", "silu"],
         "conv_kernel_size": [3], "embedding_size": [6],
+    },
+    "modernbert": {
+        "rope_parameters": [
+            {"full_attention": full, "sliding_attention": sliding}
+            for full, sliding in ((_ROPES[0], _ROPES[0]), _ROPES, _ROPES[::-1])
+        ],
+        "rope_scaling": [
+            {"rope_type": "linear", "factor": 2.0}, {"type": "linear", "factor": 2.0},
+        ],
+        "hidden_activation": ["relu", "gelu_new", "silu"], "local_attention": [1, 2, 5, 64],
+        "classifier_activation": ["relu", "silu", "mish"], "num_hidden_layers": [5],
+        "layer_types": [
+            ["sliding_attention", "full_attention", "full_attention"], ["full_attention"] * 3,
+            ["sliding_attention"] * 3,
+        ],
+        "classifier_pooling": ["mean"],
     },
 }  # fmt: skip
 """Other values of config keys, by importer, where `hf_switch_kit` has none that fit."""

@@ -46,6 +46,8 @@ UNSUPPORTED = [
     ("albert", {"num_hidden_groups": 2}, "'num_hidden_groups' is 2"),
     ("albert", {"embedding_size": 8}, "'embedding_size' is 8.*differ"),
     ("nomic_bert", {"rope_parameters": {"rope_type": "yarn"}}, "'rope_parameters' is .*scaled"),
+    ("gemma3_text", {"model_type": "gemma3"}, "'model_type' is \"gemma3\".*images.*gemma3_text"),
+    ("gemma3_text", {"rope_parameters": {"rope_theta": 9.0}}, "'rope_parameters' is .*full_att"),
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "'scale_attn_by_inverse_layer_idx' is"),
     ("gpt2", {"scale_attn_weights": False}, "'scale_attn_weights' is false"),
     ("gpt2", {"add_cross_attention": True}, "'add_cross_attention' is true"),

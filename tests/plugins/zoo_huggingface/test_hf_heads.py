@@ -8,6 +8,7 @@ import transformers as hf
 from hf_head_kit import LABELS, fast_tokenizer, head_model
 from hf_model_kit import compare_logits, import_and_load
 from hf_models import MODELS
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import zoo
@@ -167,6 +168,35 @@ def test_a_bare_encoder_without_a_pooler(tmp_path):
     assert import_and_load(tmp_path / "theirs", tmp_path).pooler is None
 
 
+MODERN_SWITCHES = {
+    "classifier_pooling": "mean", "classifier_bias": True, "norm_bias": True,
+    "classifier_activation": "relu", "norm_eps": 0.01,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ["ForSequenceClassification", "ForTokenClassification"])
+def test_heads_of_modernbert_have_other_layers(tmp_path, head):
+    theirs = head_model(f"ModernBert{head}", MODELS["modernbert"][1], **MODERN_SWITCHES)
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
+    actual, expected = compare_logits("modernbert", ours, theirs)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = type(theirs).from_pretrained(out).eval()
+    assert torch.equal(compare_logits("modernbert", ours, again)[1], expected)
+    assert {key: getattr(again.config, key) for key in MODERN_SWITCHES} == MODERN_SWITCHES
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("classifier_activation", "silu"), ("classifier_pooling", "max")]
+)
+def test_other_heads_of_modernbert_raise(key, value):
+    importer = {each.name: each for each in default_registry().importers}["modernbert"]
+    config = MODELS["modernbert"][1].to_dict() | {key: value}
+    with pytest.raises(zoo.ZooError, match=f"'{key}' is \"{value}\"; supported values:"):
+        importer.spec({**config, "architectures": ["ModernBertForSequenceClassification"]})
+
+
 NOMIC = {
     "activation_function": "swiglu", "architectures": ["NomicBertModel"], "attn_pdrop": 0.0,
     "auto_map": {"AutoModel": "modeling_hf_nomic_bert.NomicBertModel"}, "causal": False,
@@ -198,6 +228,36 @@ def test_a_published_config_of_nomic_bert_with_the_names_of_its_own_code(tmp_pat
     torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
     again = hf.AutoModel.from_pretrained(out).eval()
+    assert torch.equal(compare_logits("nomic_bert", ours, again)[1], expected)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_published_masked_lm_of_nomic_bert_has_other_names_and_no_biases(tmp_path, copied):
+    folder = tmp_path / "theirs"
+    changes = {"intermediate_size": 256, "num_hidden_layers": 2}
+    theirs = head_model("NomicBertForMaskedLM", MODELS["nomic_bert"][1], **changes)
+    head = theirs.cls.predictions
+    head.bias.data.zero_()
+    head.transform.dense.bias.data.zero_()
+    theirs.save_pretrained(folder)
+    tensors = {
+        name.replace("nomic_bert.", "bert."): tensor
+        for name, tensor in load_file(folder / "model.safetensors").items()
+        if name not in ("cls.predictions.bias", "cls.predictions.transform.dense.bias")
+    }
+    if copied:
+        table = tensors["bert.embeddings.word_embeddings.weight"]
+        tensors["cls.predictions.decoder.weight"] = table.clone()
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    config = NOMIC | {"architectures": ["NomicBertForPreTraining"]}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+    ours = import_and_load(folder, tmp_path)
+
+    actual, expected = compare_logits("nomic_bert", ours, theirs)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = hf.NomicBertForMaskedLM.from_pretrained(out).eval()
     assert torch.equal(compare_logits("nomic_bert", ours, again)[1], expected)
 
 

@@ -56,6 +56,32 @@ def test_bert_with_gamma_and_beta_a_pooler_and_a_copied_table(save_model, tmp_pa
     assert_same_logits("bert", *save_model("bert", older), tmp_path)
 
 
+def test_gemma3_with_the_keys_of_transformers_4(save_model, tmp_path):
+    def older(config):
+        del config["rope_parameters"], config["layer_types"]
+        return config | {
+            "sliding_window_pattern": 2,
+            "rope_theta": 1e6,
+            "rope_local_base_freq": 10000,
+            "rope_scaling": None,
+        }
+
+    assert_same_logits("gemma3_text", *save_model("gemma3_text", None, older), tmp_path)
+
+
+def test_modernbert_with_the_keys_of_transformers_4(save_model, tmp_path):
+    def older(config):
+        del config["rope_parameters"], config["layer_types"]
+        return config | {
+            "global_attn_every_n_layers": 2,
+            "global_rope_theta": 160000.0,
+            "local_rope_theta": 10000.0,
+            "reference_compile": False,
+        }
+
+    assert_same_logits("modernbert", *save_model("modernbert", None, older), tmp_path)
+
+
 def test_a_tied_table_that_differs_raises(save_model, tmp_path):
     folder, _ = save_model(
         "bert", lambda stored: stored | {"cls.predictions.decoder.weight": torch.ones(31, 8)}

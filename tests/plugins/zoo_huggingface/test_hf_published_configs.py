@@ -189,6 +189,14 @@ GEMMA2 = GEMMA | {
     "num_hidden_layers": 26, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
     "sliding_window": 4096,
 }  # fmt: skip
+GEMMA3 = GEMMA2 | {
+    "architectures": ["Gemma3ForCausalLM"], "attn_logit_softcapping": None,
+    "eos_token_id": [1, 106], "final_logit_softcapping": None, "hidden_size": 1152,
+    "intermediate_size": 6912, "max_position_embeddings": 32768, "model_type": "gemma3_text",
+    "num_attention_heads": 4, "num_key_value_heads": 1, "rope_local_base_freq": 10000,
+    "rope_theta": 1000000, "sliding_window": 512, "sliding_window_pattern": 6,
+    "vocab_size": 262144,
+}  # fmt: skip
 SMOLLM3 = LLAMA_3 | {
     "architectures": ["SmolLM3ForCausalLM"], "bos_token_id": 128000, "eos_token_id": 128012,
     "head_dim": 128, "intermediate_size": 11008, "max_position_embeddings": 65536,
@@ -198,13 +206,28 @@ SMOLLM3 = LLAMA_3 | {
     "rope_scaling": None, "rope_theta": 5000000.0, "sliding_window": None,
     "use_sliding_window": False,
 }  # fmt: skip
+MODERNBERT = {
+    "architectures": ["ModernBertForMaskedLM"], "attention_bias": False, "attention_dropout": 0.0,
+    "bos_token_id": 50281, "classifier_activation": "gelu", "classifier_bias": False,
+    "classifier_dropout": 0.0, "classifier_pooling": "mean", "cls_token_id": 50281,
+    "decoder_bias": True, "deterministic_flash_attn": False, "embedding_dropout": 0.0,
+    "eos_token_id": 50282, "global_attn_every_n_layers": 3, "global_rope_theta": 160000.0,
+    "gradient_checkpointing": False, "hidden_activation": "gelu", "hidden_size": 768,
+    "initializer_cutoff_factor": 2.0, "initializer_range": 0.02, "intermediate_size": 1152,
+    "layer_norm_eps": 1e-05, "local_attention": 128, "local_rope_theta": 10000.0,
+    "max_position_embeddings": 8192, "mlp_bias": False, "mlp_dropout": 0.0,
+    "model_type": "modernbert", "norm_bias": False, "norm_eps": 1e-05, "num_attention_heads": 12,
+    "num_hidden_layers": 22, "pad_token_id": 50283, "position_embedding_type": "absolute",
+    "sep_token_id": 50282, "tie_word_embeddings": True, "torch_dtype": "float32",
+    "vocab_size": 50368,
+}  # fmt: skip
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
 EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
 
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, *published_seq2seq.ALL]
 ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM, STARCODER2, GPT_NEO, PYTHIA, GPTJ, PHI]
-ALL += [FALCON, GEMMA, GEMMA2, SMOLLM3, DEBERTA_V3]
+ALL += [FALCON, GEMMA, GEMMA2, GEMMA3, SMOLLM3, DEBERTA_V3, MODERNBERT]
 ALL += [*published_experts.ALL, *published_vision.ALL]
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 

@@ -33,6 +33,18 @@ def test_the_states_of_the_encoder_are_the_outputs():
     assert not outputs.extras
 
 
+def test_a_mask_marks_the_tokens_of_an_embedding_without_padding():
+    model = zoo.compose(
+        spec(source={"type": "token", "vocab": 7, "dim": 4, "padding": None})
+    ).eval()
+    mask = TEXTS != 0
+    outputs = model({"source": TEXTS, "mask": mask})
+    assert torch.equal(outputs.mask, mask)
+    short = model({"source": TEXTS[1:, :2]})
+    torch.testing.assert_close(outputs.logits[1:, :2], short.logits)
+    assert "mask" not in zoo.compose(spec()).batch_schema()
+
+
 def test_known_value_of_the_pooled_first_state():
     model = zoo.compose(spec(pooler=True)).eval()
     with torch.no_grad():

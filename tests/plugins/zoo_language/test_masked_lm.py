@@ -56,6 +56,15 @@ def test_a_head_of_known_weights():
     assert outputs.targets.tolist() == [[2]]
 
 
+def test_a_head_without_biases():
+    model = compose(bias=False, norm_bias=False, output_bias=False).eval()
+    names = {name for name in model.state_dict() if not name.startswith(("source", "encoder"))}
+    assert names == {"transform.weight", "norm.weight"}
+    states = model.encode(TOKENS).states
+    expected = model.norm(F.gelu(states @ model.transform.weight.T)) @ model.source.table.weight.T
+    torch.testing.assert_close(model({"source": TOKENS, "target": TOKENS}).logits, expected)
+
+
 def test_logits_match_torch_and_the_formula():
     model = compose(encoder={k: v for k, v in ENCODER.items() if k != "position"}).double()
     layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, "gelu", batch_first=True, dtype=torch.float64)

@@ -162,6 +162,23 @@ def test_a_narrow_table_is_projected_and_its_transpose_gives_the_logits():
     assert logits.tolist() == [[0, 4 - 2, 12 - 4]]
 
 
+def test_padding_that_ends_a_text_is_valid_once():
+    token = Token(vocab=5, dim=2, padding=4, padding_ends=True)
+    tokens = torch.tensor([[1, 2, 4, 4], [4, 4, 4, 4], [1, 4, 2, 4], [1, 2, 3, 1]])
+    assert token.mask(tokens).int().tolist() == [
+        [1, 1, 1, 0],
+        [1, 0, 0, 0],
+        [1, 1, 1, 1],
+        [1, 1, 1, 1],
+    ]
+    assert token.mask(torch.zeros(2, 0, dtype=torch.long)).shape == (2, 0)
+    assert token.input_schema().suffix == (4,)  # each text is ended with it
+    assert token.train_padding
+    assert torch.count_nonzero(token.table.weight[4]) == 2
+    with pytest.raises(ZooError, match=r"^padding_ends requires a padding token$"):
+        Token(vocab=5, dim=2, padding=None, padding_ends=True)
+
+
 def test_reset_parameters_initialises_every_parameter():
     torch.manual_seed(0)
     token = Token(vocab=4, dim=2, padding=1, std=0.5, segments=2)

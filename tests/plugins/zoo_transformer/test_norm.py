@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from zoo import ZooError
 from zoo_transformer.norm import Norm, RMSNorm, RMSNormPlusOne
 
 
@@ -69,6 +70,16 @@ def test_state_dict_keys():
 
     assert names(Norm()) == {"weight": (4,), "bias": (4,)}
     assert names(Norm(kind="rms")) == {"weight": (4,)}
+
+
+def test_a_layer_norm_without_a_bias():
+    assert list(Norm(bias=False).build(3).state_dict()) == ["weight"]
+
+
+@pytest.mark.parametrize("place", ["post", "output", "both"])
+def test_only_norms_before_sublayers_can_lack_the_first(place):
+    with pytest.raises(ZooError, match=rf"^first: false requires .* 'pre', not '{place}'$"):
+        Norm(place=place, first=False)
 
 
 def test_weights_plus_one_have_the_values_of_rms_norm():

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 import zoo
 from zoo import recording
-from zoo.plugin import Attention, Blueprint, Memory
+from zoo.plugin import Attention, Blueprint, Mask, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot
@@ -264,3 +264,49 @@ def test_a_causal_encoder_does_not_use_later_positions(place, monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "interpret")
     actual = zoo.accelerate(model)({"source": tokens}).logits
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_first_block_can_lack_the_norm_before_its_attention():
+    encoder = build(place="pre", embedding=True, first=False, bias=False)
+    names = [name for name in encoder.state_dict() if "norm" in name]
+    assert names == [
+        "blocks.0.feed_forward_norm.weight",
+        "blocks.1.attention_norm.weight",
+        "blocks.1.feed_forward_norm.weight",
+        "embedding_norm.weight",
+        "final_norm.weight",
+    ]
+    first, x = encoder.blocks[0], torch.randn(1, 5, encoder.output_dim)
+    states = x + first.attention(x, x).context
+    states = states + first.feed_forward(first.feed_forward_norm(states))
+    torch.testing.assert_close(first(x, Mask(), position=None), states)
+    plain = encoder(x, MASK[:1]).states
+    torch.testing.assert_close(zoo.accelerate(encoder)(x, MASK[:1]).states, plain)
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"share_layers": True}, "share_layers requires norms of all layers"),
+        ({"sublayers": "parallel"}, "first: false require sublayers: sequential"),
+    ],
+)
+def test_stacks_that_need_the_first_norm(params, reason):
+    spec = {
+        "zoo": 1,
+        "name": "test",
+        "model": {
+            "type": "features",
+            "source": {"type": "token", "vocab": 5, "dim": 4},
+            "encoder": {
+                "type": "transformer",
+                "layers": 2,
+                "attention": {"scorer": "scaled-dot", "align": "soft", "heads": 2},
+                "feed_forward": {"hidden": 4},
+                "norm": {"place": "pre", "first": False},
+                **params,
+            },
+        },
+    }
+    with pytest.raises(zoo.SpecError, match=reason):
+        zoo.check(spec)

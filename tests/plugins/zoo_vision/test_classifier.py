@@ -63,6 +63,17 @@ def test_known_values(pooling):
     assert outputs.mask.tolist() == [[True]]
 
 
+def test_an_inner_layer_with_a_norm_and_without_biases():
+    inner = {"activation": "gelu", "bias": False, "norm_eps": 0.25, "norm_bias": False}
+    model = compose(inner=inner).double().eval()
+    names = {name for name in model.state_dict() if name.startswith("inner")}
+    assert names == {"inner.map.weight", "inner.norm.weight"}
+    model.inner.map.weight.data = torch.eye(8, dtype=torch.float64)
+    vector = torch.randn(2, 8, dtype=torch.float64)
+    expected = F.layer_norm(F.gelu(vector), (8,), eps=0.25)
+    torch.testing.assert_close(model.inner(vector), expected)
+
+
 @pytest.mark.parametrize(
     ("activation", "f"), [("tanh", torch.tanh), ("relu", F.relu), ("gelu", F.gelu)]
 )

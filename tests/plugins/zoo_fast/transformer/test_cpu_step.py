@@ -33,6 +33,12 @@ PARTS = {
         "output": {"cap": 2.0},
         "attention": {**ATTENTION, "norm": {"kind": "layer"}},
     },
+    "weights plus one, windows with other positions": {
+        "position": {"type": "rotary", "theta": 1000000.0},
+        "norm": {"place": "both", "kind": "rms-plus-one"},
+        "attention": {**ATTENTION, "kv_heads": 1, "norm": {"kind": "rms-plus-one"}},
+        "pattern": [{"window": 2, "position": {"type": "rotary", "theta": 100.0}}, {}],
+    },
 }
 
 

@@ -11,6 +11,7 @@ from zoo_fast.generation.state_items import select_items
 from zoo_fast.transformer.cached_state import CachedState
 from zoo_fast.transformer.fused_step import FusedDecoding
 from zoo_transformer.layer_scale import LayerScale
+from zoo_transformer.norm import RMSNormPlusOne
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GPT = {"norm": {"place": "pre"}, "position": {"type": "learned", "length": 9}}
@@ -194,6 +195,10 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.blocks[0].feed_forward.activation = "quick-gelu"
         assert reason() == "the kernels do not compute the activation 'quick-gelu'"
         decoder.blocks[0].feed_forward.activation = activation
+        norm = decoder.blocks[0].attention_norm
+        decoder.blocks[0].attention_norm = RMSNormPlusOne(norm.width, norm.eps)
+        assert reason() == "a norm is neither RMSNorm nor LayerNorm with weight and bias"
+        decoder.blocks[0].attention_norm = norm
         decoder.blocks[0].window = 2
         assert reason() == "a layer has a window"
         decoder.blocks[0].sublayers = "parallel"
