@@ -81,6 +81,8 @@ class Architecture(Importer):
 
     preprocessor_kind: ClassVar[str] = ""
     """``image`` or ``audio`` if ``preprocessor_config.json`` describes the model's input."""
+    image_processor: ClassVar[str] = "ViT"
+    """Image processor of the architecture, if the file does not name one."""
 
     @property
     def test_config(self) -> Config | None:
@@ -120,7 +122,7 @@ class Architecture(Importer):
             result |= {key: value for key, value in overrides.items() if value is not None}
             result["generation"] = generation
         if self.preprocessor_kind:
-            result |= read_preprocessor(folder, self.preprocessor_kind)
+            result |= read_preprocessor(folder, self.preprocessor_kind, self.image_processor)
         return {**result, **read_padding_id(folder), "untied": untied}
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:

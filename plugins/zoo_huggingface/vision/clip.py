@@ -24,6 +24,7 @@ class CLIP(TwoTowerImporter):
     """CLIP, for square images and texts (Radford et al. 2021)."""
 
     name = "clip"
+    image_processor = "CLIP"
     model_classes = ("CLIPModel",)
     image_tokens = 1
     template: ClassVar[Mapping[str, Any]] = {

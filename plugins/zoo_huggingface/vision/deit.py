@@ -17,6 +17,7 @@ class DeiT(ViT):
     """DeiT with one classifier, or with one for each of its two tokens (Touvron et al. 2021)."""
 
     name = "deit"
+    image_processor = "DeiT"
     model_classes = tuple(_CLASSES.values())
     tokens = 2
     template: ClassVar[Mapping[str, Any]] = {

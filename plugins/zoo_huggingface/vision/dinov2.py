@@ -22,6 +22,7 @@ class Dinov2(ViT):
     """DINOv2 with a classifier or without a head, for images of one size (Oquab et al. 2023)."""
 
     name = "dinov2"
+    image_processor = "Bit"
     model_classes = tuple(_CLASSES.values())
     template: ClassVar[Mapping[str, Any]] = {
         "model": {

@@ -14,7 +14,7 @@ import zoo
 WORDS = ["<pad>", "!", "<unk>", "<end>", "<start>", "a", "photo", "of", "cat", "dog"]
 IMAGES = {
     "image_processor_type": "CLIPImageProcessor", "size": {"height": 8, "width": 8},
-    "resample": 2, "image_mean": [0.5] * 3, "image_std": [0.25] * 3,
+    "resample": 2, "do_center_crop": False, "image_mean": [0.5] * 3, "image_std": [0.25] * 3,
 }  # fmt: skip
 TEXTS = ["a photo of a cat", "a dog !", "cat " * 20]
 
