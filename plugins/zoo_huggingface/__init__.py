@@ -44,6 +44,7 @@ from zoo_huggingface.vision.clip import CLIP
 from zoo_huggingface.vision.deit import DeiT
 from zoo_huggingface.vision.dinov2 import Dinov2
 from zoo_huggingface.vision.siglip import Siglip
+from zoo_huggingface.vision.vision_encoder_decoder import VisionEncoderDecoder
 from zoo_huggingface.vision.vit import ViT
 
 
@@ -89,6 +90,7 @@ def zoo_importers() -> Sequence[Importer]:
         Dinov2(),
         CLIP(),
         Siglip(),
+        VisionEncoderDecoder(),
         Wav2Vec2(),
         Hubert(),
         Whisper(),

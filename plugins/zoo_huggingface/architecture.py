@@ -136,16 +136,10 @@ class Architecture(Importer):
         return original_outputs(folder, model_class or self.model_classes[0], spec)
 
     def spec(self, config: Config) -> dict[str, Any]:
-        self._validate_config(config)
         # A copy through JSON: parts that the template shares become separate.
         spec: dict[str, Any] = json.loads(json.dumps(self.template))
         spec |= {"zoo": 1, "name": self.name}
-        for field in self.fields:
-            value = field.read(config)
-            for path in field.paths.split():
-                set_path(spec, path, value)
-        self.set_padding(spec, config)
-        self.update_spec(spec, config)
+        self.fill_spec(spec, config)
         if "preprocessor" in config:
             sections = spec.setdefault("preprocessing", {})
             sections["source"] = dict(get_mapping(config, "preprocessor"))
@@ -157,25 +151,40 @@ class Architecture(Importer):
                 attention["project"] = "qkv"
         return spec
 
+    def fill_spec(self, spec: dict[str, Any], config: Config) -> None:
+        """Check a config and set its values in a spec."""
+        self._validate_config(config)
+        for field in self.fields:
+            value = field.read(config)
+            for path in field.paths.split():
+                set_path(spec, path, value)
+        self.set_padding(spec, config)
+        self.update_spec(spec, config)
+
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        dropped = {*DROPPED_KEYS, *self.aliases}
-        config = {key: value for key, value in original.items() if key not in dropped}
-        config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
-        for required in self.required_values:
-            if required.key in config or required.key in self._defaults:
-                config[required.key] = required.value
         model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
         if model_type not in self.model_types:
             supported = " or ".join(f"'{name}'" for name in self.model_types)
             raise ZooError(
                 f"model.type is '{model_type}', but an export to {self.name} needs {supported}"
             )
+        config = self.fill_config(spec, original)
+        self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
+        return config
+
+    def fill_config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        """Return the config of a resolved spec, given the one that was imported."""
+        dropped = {*DROPPED_KEYS, *self.aliases}
+        config = {key: value for key, value in original.items() if key not in dropped}
+        config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
+        for required in self.required_values:
+            if required.key in config or required.key in self._defaults:
+                config[required.key] = required.value
         for field in self.fields:
             path = field.paths.split()[0]
             value = get_path(spec, path) if field.default is None else self.require(spec, path)
             config[field.key] = field.write(value, original.get(field.key))
         self.update_config(config, spec)
-        self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
         return config
 
     @property

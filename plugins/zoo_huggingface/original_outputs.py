@@ -55,28 +55,28 @@ def _masked_lm(original: Any, spec: Mapping[str, Any], generator: torch.Generato
 
 
 def _seq2seq(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
-    source, mask = _tokens(spec, "model.source", generator)
-    target, valid = _tokens(spec, "model.source", generator)
+    inputs: Arrays
+    if get_path(spec, "model.source.type") == "patches":
+        source = _images(original.config.encoder, generator)
+        inputs, table = {"pixel_values": source}, "model.target"
+    else:
+        source, mask = _tokens(spec, "model.source", generator)
+        inputs, table = {"input_ids": source, "attention_mask": mask}, "model.source"
+    target, valid = _tokens(spec, table, generator)
     target[:, 0] = get_path(spec, "model.bos")
-    logits = original(
-        input_ids=source, attention_mask=mask, decoder_input_ids=target[:, :-1]
-    ).logits
+    logits = original(**inputs, decoder_input_ids=target[:, :-1]).logits
     return {"batch.source": source, "batch.target": target, **_logits(logits, valid[:, :-1])}
 
 
 def _classifier(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
-    config = original.config
-    size = (_ROWS, config.num_channels, config.image_size, config.image_size)
-    images = torch.randn(size, generator=generator)
+    images = _images(original.config, generator)
     logits = original(pixel_values=images).logits[:, None]
     target = torch.zeros(_ROWS, dtype=torch.long)
     return {"batch.source": images, "batch.target": target, "output.logits": logits}
 
 
 def _two_towers(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
-    config = original.config.vision_config
-    size = (_ROWS, config.num_channels, config.image_size, config.image_size)
-    images = torch.randn(size, generator=generator)
+    images = _images(original.config.vision_config, generator)
     target = spec["model"]["target"]
     vocab, eos = int(target["embedding"]["vocab"]), target.get("eos")
     length = min(_LENGTH, int(target["encoder"]["position"]["length"]))
@@ -93,6 +93,11 @@ _BATCHES = {
     "classifier": _classifier,
     "two-towers": _two_towers,
 }
+
+
+def _images(config: Any, generator: torch.Generator) -> Tensor:
+    size = (_ROWS, config.num_channels, config.image_size, config.image_size)
+    return torch.randn(size, generator=generator)
 
 
 def _tokens(

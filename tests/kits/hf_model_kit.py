@@ -7,6 +7,7 @@ import transformers as hf
 from hf_models import ENCODERS, EOS, MODELS, PAD
 
 import zoo
+from zoo_sampling.greedy import Greedy
 
 hf.logging.set_verbosity_error()
 hf.logging.disable_progress_bar()
@@ -46,7 +47,16 @@ def export_and_load(model, output_dir, to):
     """Return the folder of an export, and the model that transformers loads from it."""
     file = zoo.save(model, output_dir / "out.safetensors")
     folder = zoo.export_model(file, output_dir / "out", to=MODELS[to][1].model_type)
-    return folder, MODELS[to][0].from_pretrained(folder).eval()
+    return folder, load_original(to, folder)
+
+
+def load_original(name, folder):
+    """Return the model that transformers loads from a folder."""
+    model = MODELS[name][0].from_pretrained(folder).eval()
+    for module in model.modules():
+        if isinstance(getattr(module, "weights", None), torch.Tensor) and module.weights.is_meta:
+            module.weights = None  # transformers does not compute the sinusoids of TrOCR again
+    return model
 
 
 def padded_batch(*, low=3, vocab=31, length=7, pad=PAD):
@@ -99,6 +109,8 @@ def generate_both(ours, theirs, tokens):
     """Return the tokens that both models generate greedily."""
     if theirs.main_input_name == "input_features":
         return generate_spoken(ours, theirs, len(tokens))
+    if theirs.main_input_name == "pixel_values":
+        return generate_captions(ours, theirs, len(tokens))
     tokens = with_bos(ours, tokens)
     expected = generate_transformers(theirs, tokens, eos=theirs.config.eos_token_id)
     return generate_zoo(ours, tokens), expected
@@ -120,6 +132,27 @@ def generate_spoken(ours, theirs, count, **options):
 
 
 @torch.no_grad()
+def generate_captions(ours, theirs, count):
+    """Return the tokens that both models generate for images greedily, without the end token."""
+    images = random_images(theirs.config.encoder, count)
+    zoo.accelerate(ours)
+    answers = ours.generate({"source": images}, Greedy(), max_length=MAX_LENGTH).tokens[:, 0]
+    eos, pad = ours.eos, ours.pad
+    suppressed = {"suppress_tokens": [pad]} if pad != eos else {}
+    rows = theirs.generate(images, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed)
+    return tuple(
+        [list(takewhile(lambda token: token != eos, row)) for row in tokens.tolist()]
+        for tokens in (answers, rows[:, 1:])
+    )
+
+
+def random_images(config, count=3):
+    """Return images of the size of a config."""
+    shape = (count, config.num_channels, config.image_size, config.image_size)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(2))
+
+
+@torch.no_grad()
 def compare_logits(name, ours, theirs):
     """Return the logits of both models for the same padded batch, without padding."""
     model_type = ours.spec["model"]["type"].rpartition(":")[2]
@@ -132,6 +165,8 @@ def compare_logits(name, ours, theirs):
         return ours({"target": tokens, "mask": mask}).logits[valid], expected[valid]
     if name == "whisper":
         return _spoken_logits(ours, theirs)
+    if model_type == "seq2seq" and theirs.main_input_name == "pixel_values":
+        return _caption_logits(ours, theirs)
     if model_type == "seq2seq":
         pad = ours.source.padding
         source, mask = padded_batch(low=5, length=13, pad=pad)
@@ -146,8 +181,7 @@ def compare_logits(name, ours, theirs):
         return _audio_logits(ours, theirs)
     if model_type == "two-towers":
         return _tower_logits(ours, theirs)
-    side, channels = theirs.config.image_size, theirs.config.num_channels
-    images = torch.randn(3, channels, side, side, generator=torch.Generator().manual_seed(2))
+    images = random_images(theirs.config)
     targets = torch.zeros(3, dtype=torch.long)
     if model_type == "features":
         return ours({"source": images}).logits, theirs(pixel_values=images).last_hidden_state
@@ -177,6 +211,16 @@ def _spoken_logits(ours, theirs):
     return ours({"source": audio, "target": target}).logits[valid], expected[valid]
 
 
+def _caption_logits(ours, theirs):
+    """Compare targets of unequal length."""
+    images = random_images(theirs.config.encoder)
+    target, valid = padded_batch(low=5, length=12, pad=ours.pad)
+    target[:, 0] = ours.bos
+    expected = theirs(pixel_values=images, decoder_input_ids=target[:, :-1]).logits
+    valid = valid[:, :-1]
+    return ours({"source": images, "target": target}).logits[valid], expected[valid]
+
+
 def _encoder_outputs(ours, theirs):
     """Compare the outputs of encoders of texts: of each token, or of each text."""
     tokens, mask = padded_batch(pad=ours.source.padding)
@@ -201,8 +245,7 @@ def _encoder_outputs(ours, theirs):
 def _tower_logits(ours, theirs):
     """Compare the scores of three images and three texts of unequal length."""
     vision, text = theirs.config.vision_config, theirs.config.text_config
-    shape = (3, vision.num_channels, vision.image_size, vision.image_size)
-    images = torch.randn(shape, generator=torch.Generator().manual_seed(2))
+    images = random_images(vision)
     tokens, mask = padded_batch(low=6, vocab=30)
     if theirs.config.model_type == "siglip":  # attends to padding
         logits = ours({"source": images, "target": tokens}).logits[:, 0]

@@ -42,8 +42,8 @@ class DeiT(ViT):
             }
         return content
 
-    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
-        super().update_spec(spec, config)
+    def set_head(self, spec: dict[str, Any], config: Config) -> None:
+        super().set_head(spec, config)
         spec["model"]["distilled"] = _is_distilled(config)
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:

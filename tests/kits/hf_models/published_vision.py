@@ -85,5 +85,34 @@ SIGLIP = {
     "text_config": {"model_type": "siglip_text_model"},
     "vision_config": {"model_type": "siglip_vision_model"},
 }  # fmt: skip
+TROCR = {
+    "architectures": ["VisionEncoderDecoderModel"],
+    "decoder": {
+        "_name_or_path": "", "activation_dropout": 0.0, "activation_function": "gelu",
+        "add_cross_attention": True, "architectures": None, "attention_dropout": 0.0,
+        "bad_words_ids": None, "bos_token_id": 0, "chunk_size_feed_forward": 0,
+        "classifier_dropout": 0.0, "cross_attention_hidden_size": 768, "d_model": 1024,
+        "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "decoder_layerdrop": 0.0,
+        "decoder_layers": 12, "decoder_start_token_id": 2, "do_sample": False, "dropout": 0.1,
+        "eos_token_id": 2, "finetuning_task": None, "init_std": 0.02, "is_decoder": True,
+        "is_encoder_decoder": False, "layernorm_embedding": True, "max_length": 20,
+        "max_position_embeddings": 512, "model_type": "trocr", "num_beams": 1, "pad_token_id": 1,
+        "prefix": None, "pruned_heads": {}, "scale_embedding": False, "tie_word_embeddings": True,
+        "torchscript": False, "use_bfloat16": False, "use_cache": False,
+        "use_learned_position_embeddings": True, "vocab_size": 50265,
+    },
+    "encoder": {
+        "add_cross_attention": False, "attention_probs_dropout_prob": 0.0, "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.0, "hidden_size": 768, "image_size": 384,
+        "initializer_range": 0.02, "intermediate_size": 3072, "is_decoder": False,
+        "layer_norm_eps": 1e-12, "model_type": "vit", "num_attention_heads": 12,
+        "num_channels": 3, "num_hidden_layers": 12, "patch_size": 16, "qkv_bias": False,
+        "top_k": 50, "torch_dtype": None,
+    },
+    "is_encoder_decoder": True, "model_type": "vision-encoder-decoder",
+    "processor_class": "TrOCRProcessor", "tie_word_embeddings": False, "torch_dtype": "float32",
+}  # fmt: skip
+EXTRA = {"vision-encoder-decoder": 768 * 769 + 2 * 1024}
+"""Number of parameters that only transformers has: a pooler, unused positions."""
 
-ALL = [VIT, DEIT, DINOV2, CLIP, SIGLIP]
+ALL = [VIT, DEIT, DINOV2, CLIP, SIGLIP, TROCR]

@@ -17,7 +17,9 @@ def check(folder, output, *options):
     return CliRunner().invoke(app, arguments)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "bert", "marian", "vit", "clip", "siglip"])
+@pytest.mark.parametrize(
+    "name", ["gpt2", "bert", "marian", "vit", "clip", "siglip", "vision-encoder-decoder"]
+)
 def test_an_import_is_compared_with_transformers(name, tmp_path):
     hf_model(name).half().save_pretrained(tmp_path / "theirs")
     done = check(tmp_path / "theirs", tmp_path / "model.safetensors")
