@@ -40,6 +40,7 @@ from zoo_huggingface.seq2seq.t5 import T5
 from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 from zoo_huggingface.speech.whisper import Whisper
+from zoo_huggingface.vision.beit import Beit
 from zoo_huggingface.vision.clip import CLIP
 from zoo_huggingface.vision.deit import DeiT
 from zoo_huggingface.vision.dinov2 import Dinov2
@@ -88,6 +89,7 @@ def zoo_importers() -> Sequence[Importer]:
         ViT(),
         DeiT(),
         Dinov2(),
+        Beit(),
         CLIP(),
         Siglip(),
         VisionEncoderDecoder(),

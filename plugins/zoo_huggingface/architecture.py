@@ -75,6 +75,7 @@ class Architecture(Importer):
     start_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the config that the generation config overrides, as it does the end token."""
     dim_path: ClassVar[str] = "model.source.dim"
+    """Path of the width of the states; the first that is set of several, separated by spaces."""
     padding_path: ClassVar[str] = "model.source.padding"
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
@@ -286,7 +287,10 @@ class Architecture(Importer):
         """Raise ZooError unless importing the config gives the same spec."""
         imported = load_spec(self.spec(config), importer=self).resolve()
         ours, theirs = (
-            canonical(resolved["model"], get_path(resolved, self.dim_path))
+            canonical(
+                resolved["model"],
+                next(filter(None, (get_path(resolved, path) for path in self.dim_path.split()))),
+            )
             for resolved in (spec, imported)
         )
         for path, our_value, their_value in differences(ours, theirs):

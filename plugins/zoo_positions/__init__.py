@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from zoo.plugin import Part, Position, hookimpl
 from zoo_positions.alibi import ALiBi
 from zoo_positions.combined import Combined
+from zoo_positions.grid_bias import GridBias
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary
 from zoo_positions.scaling.linear import LinearScaling
@@ -18,4 +19,4 @@ from zoo_positions.t5 import T5
 @hookimpl
 def zoo_components() -> Sequence[type[Position | Part]]:
     scalings = LinearScaling, Llama3Scaling, YarnScaling, LongRopeScaling
-    return [Sinusoidal, Learned, Rotary, ALiBi, T5, Combined, *scalings]
+    return [Sinusoidal, Learned, Rotary, ALiBi, T5, GridBias, Combined, *scalings]

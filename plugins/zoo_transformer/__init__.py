@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zoo.plugin import Component, hookimpl
 from zoo_transformer.attention_pooling import AttentionPooledEncoder
+from zoo_transformer.normed_pooling import NormedPoolingEncoder
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
@@ -15,5 +16,6 @@ def zoo_components() -> Sequence[type[Component]]:
         ScaledDot,
         TransformerEncoder,
         AttentionPooledEncoder,
+        NormedPoolingEncoder,
         TransformerDecoder,
     ]

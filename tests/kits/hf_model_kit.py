@@ -183,6 +183,8 @@ def compare_logits(name, ours, theirs):
         return _tower_logits(ours, theirs)
     images = random_images(theirs.config)
     targets = torch.zeros(3, dtype=torch.long)
+    if model_type == "one-tower":
+        return _join_outputs(ours({"source": images}), theirs(pixel_values=images))
     if model_type == "features":
         return ours({"source": images}).logits, theirs(pixel_values=images).last_hidden_state
     logits = ours({"source": images, "target": targets}).logits
@@ -240,6 +242,16 @@ def _encoder_outputs(ours, theirs):
     if "pooled" in actual.extras:
         pairs.append((actual.extras["pooled"], expected.pooler_output))
     return tuple(torch.cat(tensors) for tensors in zip(*pairs, strict=True))
+
+
+def _join_outputs(outputs, expected):
+    """Return states and vectors of both models in one tensor each."""
+    names = ("pooler_output", "image_embeds", "text_embeds")
+    vectors = next(found for name in names if (found := getattr(expected, name, None)) is not None)
+    return (
+        torch.cat([outputs.logits.flatten(), outputs.extras["vectors"].flatten()]),
+        torch.cat([expected.last_hidden_state.flatten(), vectors.flatten()]),
+    )
 
 
 def _tower_logits(ours, theirs):

@@ -82,7 +82,8 @@ class ViT(Architecture):
         labels = get_mapping(config, "id2label")
         spec["model"]["classes"] = len(labels) or get_value(config, "num_labels", int, 2)
 
-    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def image_side(self, spec: Mapping[str, Any]) -> int:
+        """Return the side of the images in pixels."""
         length, patch = self.require(spec, _LENGTH), get_path(spec, "model.source.size")
         side = math.isqrt(max(length - self.tokens, 0))
         if side**2 != length - self.tokens:
@@ -90,7 +91,10 @@ class ViT(Architecture):
                 f"{_LENGTH} is {length}; it should be {self.tokens} + n², for a square image of "
                 "n × n patches"
             )
-        config["image_size"] = side * patch
+        return int(side * patch)
+
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        config["image_size"] = self.image_side(spec)
         classes = get_path(spec, "model.classes")
         if classes is not None and len(config.get("id2label") or ()) != classes:
             config["id2label"] = {str(i): f"LABEL_{i}" for i in range(classes)}

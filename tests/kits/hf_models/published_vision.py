@@ -85,6 +85,20 @@ SIGLIP = {
     "text_config": {"model_type": "siglip_text_model"},
     "vision_config": {"model_type": "siglip_vision_model"},
 }  # fmt: skip
+BEIT = {
+    "architectures": ["BeitForImageClassification"], "attention_probs_dropout_prob": 0.0,
+    "auxiliary_channels": 256, "auxiliary_concat_input": False, "auxiliary_loss_weight": 0.4,
+    "auxiliary_num_convs": 1, "drop_path_rate": 0.1, "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.0, "hidden_size": 768,
+    "id2label": {str(i): f"name {i}" for i in range(1000)}, "image_size": 224,
+    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
+    "layer_scale_init_value": 0.1, "model_type": "beit", "num_attention_heads": 12,
+    "num_channels": 3, "num_hidden_layers": 12, "out_indices": [3, 5, 7, 11], "patch_size": 16,
+    "pool_scales": [1, 2, 3, 6], "semantic_loss_ignore_index": 255, "torch_dtype": "float32",
+    "use_absolute_position_embeddings": False, "use_auxiliary_head": True,
+    "use_mask_token": False, "use_mean_pooling": True, "use_relative_position_bias": True,
+    "use_shared_relative_position_bias": False, "vocab_size": 8192,
+}  # fmt: skip
 TROCR = {
     "architectures": ["VisionEncoderDecoderModel"],
     "decoder": {
@@ -115,4 +129,4 @@ TROCR = {
 EXTRA = {"vision-encoder-decoder": 768 * 769 + 2 * 1024}
 """Number of parameters that only transformers has: a pooler, unused positions."""
 
-ALL = [VIT, DEIT, DINOV2, CLIP, SIGLIP, TROCR]
+ALL = [VIT, DEIT, DINOV2, CLIP, SIGLIP, TROCR, BEIT]

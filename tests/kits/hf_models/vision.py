@@ -42,6 +42,20 @@ MODELS = {
         hf.DeiTConfig(**SMALL, num_labels=3),
     ),
     "dinov2": (hf.Dinov2ForImageClassification, hf.Dinov2Config(**DINO, num_labels=3)),
+    "beit": (
+        hf.BeitForImageClassification,
+        hf.BeitConfig(**SMALL, num_labels=3, use_relative_position_bias=True),
+    ),
+    "beit-features": (
+        hf.BeitModel,
+        hf.BeitConfig(
+            **SMALL, use_shared_relative_position_bias=True, use_absolute_position_embeddings=True
+        ),
+    ),
+    "beit-features-first": (
+        hf.BeitModel,
+        hf.BeitConfig(**SMALL, use_mean_pooling=False, layer_scale_init_value=0.0),
+    ),
     "clip": (
         hf.CLIPModel,
         hf.CLIPConfig(text_config=TEXT, vision_config=SMALL, projection_dim=6),

@@ -111,6 +111,15 @@ def test_parallel_sublayers_equal_the_reference_step(sublayers, lean_steps):
     assert len(lean_steps) == 5
 
 
+def test_a_bias_of_each_layer_uses_the_reference_step(lean_steps):
+    model = build({"pattern": [{"position": "t5"}]})
+    memory = model.encode(torch.tensor([[3, 4, 5], [6, 7, 0], [8, 0, 0]]))
+    expected = decode(model.decoder, memory, None)
+
+    assert torch.equal(decode(model.decoder, memory, PackedWeights()), expected)
+    assert not lean_steps
+
+
 def test_hooks_use_the_reference_step(lean_steps):
     model = build({})
     memory = model.encode(torch.tensor([[3, 4], [6, 7], [8, 0]]))
