@@ -42,9 +42,11 @@ from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.beit import Beit
 from zoo_huggingface.vision.clip import CLIP
+from zoo_huggingface.vision.clip_towers import CLIPText, CLIPVision
 from zoo_huggingface.vision.deit import DeiT
 from zoo_huggingface.vision.dinov2 import Dinov2
 from zoo_huggingface.vision.siglip import Siglip
+from zoo_huggingface.vision.siglip_towers import SiglipText, SiglipVision
 from zoo_huggingface.vision.vision_encoder_decoder import VisionEncoderDecoder
 from zoo_huggingface.vision.vit import ViT
 
@@ -92,6 +94,10 @@ def zoo_importers() -> Sequence[Importer]:
         Beit(),
         CLIP(),
         Siglip(),
+        CLIPText(),
+        CLIPVision(),
+        SiglipText(),
+        SiglipVision(),
         VisionEncoderDecoder(),
         Wav2Vec2(),
         Hubert(),

@@ -77,13 +77,20 @@ def _classifier(original: Any, spec: Mapping[str, Any], generator: torch.Generat
 
 def _two_towers(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
     images = _images(original.config.vision_config, generator)
-    target = spec["model"]["target"]
-    vocab, eos = int(target["embedding"]["vocab"]), target.get("eos")
-    length = min(_LENGTH, int(target["encoder"]["position"]["length"]))
-    tokens = torch.randint(0, vocab - 1, (_ROWS, length), generator=generator)
-    tokens[:, -1] = vocab - 1 if eos is None else eos  # the highest token ends a text
+    tokens = _ended_tokens(spec["model"]["target"], generator)
     logits = original(pixel_values=images, input_ids=tokens).logits_per_image[:, None]
     return {"batch.source": images, "batch.target": tokens, "output.logits": logits}
+
+
+def _one_tower(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
+    tower = spec["model"]["source"]
+    is_text = get_path(tower, "embedding.vocab") is not None
+    source = _ended_tokens(tower, generator) if is_text else _images(original.config, generator)
+    outputs = original(**{"input_ids" if is_text else "pixel_values": source})
+    names = ("pooler_output", "image_embeds", "text_embeds")
+    vectors = next(outputs[name] for name in names if outputs.get(name) is not None)
+    states = outputs.last_hidden_state
+    return {"batch.source": source, "output.logits": states, "output.vectors": vectors}
 
 
 _BATCHES = {
@@ -92,7 +99,17 @@ _BATCHES = {
     "seq2seq": _seq2seq,
     "classifier": _classifier,
     "two-towers": _two_towers,
+    "one-tower": _one_tower,
 }
+
+
+def _ended_tokens(tower: Mapping[str, Any], generator: torch.Generator) -> Tensor:
+    """Return random tokens [B, S] of a tower of texts, each with an end token."""
+    vocab, eos = int(tower["embedding"]["vocab"]), tower.get("eos")
+    length = min(_LENGTH, int(tower["encoder"]["position"]["length"]))
+    tokens = torch.randint(0, vocab - 1, (_ROWS, length), generator=generator)
+    tokens[:, -1] = vocab - 1 if eos is None else eos  # the highest token ends a text
+    return tokens
 
 
 def _images(config: Any, generator: torch.Generator) -> Tensor:

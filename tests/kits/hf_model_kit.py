@@ -181,6 +181,8 @@ def compare_logits(name, ours, theirs):
         return _audio_logits(ours, theirs)
     if model_type == "two-towers":
         return _tower_logits(ours, theirs)
+    if "text" in theirs.config.model_type:
+        return _text_tower_outputs(ours, theirs)
     images = random_images(theirs.config)
     targets = torch.zeros(3, dtype=torch.long)
     if model_type == "one-tower":
@@ -244,13 +246,24 @@ def _encoder_outputs(ours, theirs):
     return tuple(torch.cat(tensors) for tensors in zip(*pairs, strict=True))
 
 
-def _join_outputs(outputs, expected):
+def _text_tower_outputs(ours, theirs):
+    """Compare texts of unequal length; SigLIP attends to padding."""
+    tokens, mask = padded_batch(low=6, vocab=30)
+    if theirs.config.model_type == "siglip_text_model":
+        return _join_outputs(ours({"source": tokens}), theirs(input_ids=tokens))
+    eos = theirs.config.eos_token_id
+    tokens[torch.arange(3), mask.sum(dim=1) - 1] = 30 if eos == 2 else eos  # 2: the highest token
+    expected = theirs(input_ids=tokens, attention_mask=mask)
+    return _join_outputs(ours({"source": tokens}), expected, mask)
+
+
+def _join_outputs(outputs, expected, mask=...):
     """Return states and vectors of both models in one tensor each."""
     names = ("pooler_output", "image_embeds", "text_embeds")
     vectors = next(found for name in names if (found := getattr(expected, name, None)) is not None)
     return (
-        torch.cat([outputs.logits.flatten(), outputs.extras["vectors"].flatten()]),
-        torch.cat([expected.last_hidden_state.flatten(), vectors.flatten()]),
+        torch.cat([outputs.logits[mask].flatten(), outputs.extras["vectors"].flatten()]),
+        torch.cat([expected.last_hidden_state[mask].flatten(), vectors.flatten()]),
     )
 
 

@@ -85,6 +85,32 @@ SIGLIP = {
     "text_config": {"model_type": "siglip_text_model"},
     "vision_config": {"model_type": "siglip_vision_model"},
 }  # fmt: skip
+CLIP_TEXT = {  # of Stable Diffusion
+    "architectures": ["CLIPTextModel"], "attention_dropout": 0.0, "bos_token_id": 0,
+    "dropout": 0.0, "eos_token_id": 2, "hidden_act": "quick_gelu", "hidden_size": 768,
+    "initializer_factor": 1.0, "initializer_range": 0.02, "intermediate_size": 3072,
+    "layer_norm_eps": 1e-05, "max_position_embeddings": 77, "model_type": "clip_text_model",
+    "num_attention_heads": 12, "num_hidden_layers": 12, "pad_token_id": 1, "projection_dim": 768,
+    "torch_dtype": "float32", "vocab_size": 49408,
+}  # fmt: skip
+CLIP_VISION = {
+    "architectures": ["CLIPVisionModelWithProjection"], "attention_dropout": 0.0, "dropout": 0.0,
+    "hidden_act": "gelu", "hidden_size": 1280, "image_size": 224, "initializer_factor": 1.0,
+    "initializer_range": 0.02, "intermediate_size": 5120, "layer_norm_eps": 1e-05,
+    "model_type": "clip_vision_model", "num_attention_heads": 16, "num_channels": 3,
+    "num_hidden_layers": 32, "patch_size": 14, "projection_dim": 1024, "torch_dtype": "float16",
+}  # fmt: skip
+SIGLIP_VISION = {
+    "architectures": ["SiglipVisionModel"], "attention_dropout": 0.0,
+    "hidden_act": "gelu_pytorch_tanh", "hidden_size": 768, "image_size": 224,
+    "intermediate_size": 3072, "layer_norm_eps": 1e-06, "model_type": "siglip_vision_model",
+    "num_attention_heads": 12, "num_channels": 3, "num_hidden_layers": 12, "patch_size": 16,
+}  # fmt: skip
+SIGLIP_TEXT = {
+    "architectures": ["SiglipTextModel"], "hidden_size": 1152, "intermediate_size": 4304,
+    "model_type": "siglip_text_model", "num_attention_heads": 16, "num_hidden_layers": 27,
+    "projection_size": 1152, "vocab_size": 32000,
+}  # fmt: skip
 BEIT = {
     "architectures": ["BeitForImageClassification"], "attention_probs_dropout_prob": 0.0,
     "auxiliary_channels": 256, "auxiliary_concat_input": False, "auxiliary_loss_weight": 0.4,
@@ -130,3 +156,4 @@ EXTRA = {"vision-encoder-decoder": 768 * 769 + 2 * 1024}
 """Number of parameters that only transformers has: a pooler, unused positions."""
 
 ALL = [VIT, DEIT, DINOV2, CLIP, SIGLIP, TROCR, BEIT]
+ALL += [CLIP_TEXT, CLIP_VISION, SIGLIP_TEXT, SIGLIP_VISION]

@@ -64,6 +64,18 @@ MODELS = {
         hf.SiglipModel,
         hf.SiglipConfig(text_config=SIGLIP_TEXT, vision_config=SMALL),
     ),
+    "clip_text_model": (hf.CLIPTextModel, hf.CLIPTextConfig(**TEXT)),
+    "clip_text_model-projected": (
+        hf.CLIPTextModelWithProjection,
+        hf.CLIPTextConfig(**TEXT, projection_dim=6),
+    ),
+    "clip_vision_model": (
+        hf.CLIPVisionModelWithProjection,
+        hf.CLIPVisionConfig(**SMALL, projection_dim=6),
+    ),
+    "clip_vision_model-bare": (hf.CLIPVisionModel, hf.CLIPVisionConfig(**SMALL)),
+    "siglip_text_model": (hf.SiglipTextModel, hf.SiglipTextConfig(**SIGLIP_TEXT)),
+    "siglip_vision_model": (hf.SiglipVisionModel, hf.SiglipVisionConfig(**SMALL)),
     "vision-encoder-decoder": (hf.VisionEncoderDecoderModel, image_to_text("vit", OCR)),
     "vision-encoder-decoder-deit": (
         hf.VisionEncoderDecoderModel,
@@ -134,6 +146,10 @@ VALUES = {
         ],
         "decoder_start_token_id": [4],
     },
+    "clip_text_model": TRANSFORMER | {"eos_token_id": [2, 5], "max_position_embeddings": [9]},
+    "clip_vision_model": TRANSFORMER,
+    "siglip_text_model": TRANSFORMER | {"projection_size": [6], "max_position_embeddings": [9]},
+    "siglip_vision_model": TRANSFORMER | {"vision_use_head": [False]},
     "clip": {
         "text_config": part_values(TEXT, TEXTS | {"eos_token_id": [2, 5, 99]}),
         "vision_config": part_values(SMALL, IMAGES),

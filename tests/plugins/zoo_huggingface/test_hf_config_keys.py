@@ -24,6 +24,7 @@ SAME_CODE = (
     *("mistral", "qwen2", "qwen3", "olmo2", "phi3", "starcoder2", "smollm3", "gemma", "phi"),
     *("distilbert", "xlm-roberta", "camembert"),
     *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "siglip", "deit"),
+    *("clip_text_model", "clip_vision_model", "siglip_text_model", "siglip_vision_model"),
 )
 """Architectures whose importers are those of others with other values; in each run, random and
 fuzzed configs compare them with transformers."""
