@@ -41,6 +41,7 @@ from zoo_huggingface.speech.hubert import Hubert
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 from zoo_huggingface.speech.whisper import Whisper
 from zoo_huggingface.vision.beit import Beit
+from zoo_huggingface.vision.blip import Blip
 from zoo_huggingface.vision.clip import CLIP
 from zoo_huggingface.vision.clip_towers import CLIPText, CLIPVision
 from zoo_huggingface.vision.deit import DeiT
@@ -99,6 +100,7 @@ def zoo_importers() -> Sequence[Importer]:
         SiglipText(),
         SiglipVision(),
         VisionEncoderDecoder(),
+        Blip(),
         Wav2Vec2(),
         Hubert(),
         Whisper(),

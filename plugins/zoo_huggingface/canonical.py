@@ -7,7 +7,7 @@ from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
 _KIND = {"window": None, "position": None, "no_position": False}
-_OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
+_OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None, "transform": None}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
 

@@ -56,15 +56,18 @@ def _masked_lm(original: Any, spec: Mapping[str, Any], generator: torch.Generato
 
 def _seq2seq(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
     inputs: Arrays
+    prompt, config = "decoder_input_ids", original.config
     if get_path(spec, "model.source.type") == "patches":
-        source = _images(original.config.encoder, generator)
+        is_nested = hasattr(config, "vision_config")
+        prompt = "input_ids" if is_nested else prompt
+        source = _images(config.vision_config if is_nested else config.encoder, generator)
         inputs, table = {"pixel_values": source}, "model.target"
     else:
         source, mask = _tokens(spec, "model.source", generator)
         inputs, table = {"input_ids": source, "attention_mask": mask}, "model.source"
     target, valid = _tokens(spec, table, generator)
     target[:, 0] = get_path(spec, "model.bos")
-    logits = original(**inputs, decoder_input_ids=target[:, :-1]).logits
+    logits = original(**inputs, **{prompt: target[:, :-1]}).logits
     return {"batch.source": source, "batch.target": target, **_logits(logits, valid[:, :-1])}
 
 
@@ -113,7 +116,8 @@ def _ended_tokens(tower: Mapping[str, Any], generator: torch.Generator) -> Tenso
 
 
 def _images(config: Any, generator: torch.Generator) -> Tensor:
-    size = (_ROWS, config.num_channels, config.image_size, config.image_size)
+    channels = getattr(config, "num_channels", 3)
+    size = (_ROWS, channels, config.image_size, config.image_size)
     return torch.randn(size, generator=generator)
 
 

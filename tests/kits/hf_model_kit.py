@@ -134,7 +134,7 @@ def generate_spoken(ours, theirs, count, **options):
 @torch.no_grad()
 def generate_captions(ours, theirs, count):
     """Return the tokens that both models generate for images greedily, without the end token."""
-    images = random_images(theirs.config.encoder, count)
+    images = random_images(image_config(theirs), count)
     zoo.accelerate(ours)
     answers = ours.generate({"source": images}, Greedy(), max_length=MAX_LENGTH).tokens[:, 0]
     eos, pad = ours.eos, ours.pad
@@ -146,9 +146,16 @@ def generate_captions(ours, theirs, count):
     )
 
 
+def image_config(theirs):
+    """Return the config of the image encoder of a model that generates text."""
+    config = theirs.config
+    return config.vision_config if config.model_type == "blip" else config.encoder
+
+
 def random_images(config, count=3):
     """Return images of the size of a config."""
-    shape = (count, config.num_channels, config.image_size, config.image_size)
+    channels = 3 if config.model_type == "blip_vision_model" else config.num_channels
+    shape = (count, channels, config.image_size, config.image_size)
     return torch.randn(shape, generator=torch.Generator().manual_seed(2))
 
 
@@ -217,10 +224,11 @@ def _spoken_logits(ours, theirs):
 
 def _caption_logits(ours, theirs):
     """Compare targets of unequal length."""
-    images = random_images(theirs.config.encoder)
+    images = random_images(image_config(theirs))
     target, valid = padded_batch(low=5, length=12, pad=ours.pad)
     target[:, 0] = ours.bos
-    expected = theirs(pixel_values=images, decoder_input_ids=target[:, :-1]).logits
+    key = "input_ids" if theirs.config.model_type == "blip" else "decoder_input_ids"
+    expected = theirs(pixel_values=images, **{key: target[:, :-1]}).logits
     valid = valid[:, :-1]
     return ours({"source": images, "target": target}).logits[valid], expected[valid]
 

@@ -85,6 +85,29 @@ SIGLIP = {
     "text_config": {"model_type": "siglip_text_model"},
     "vision_config": {"model_type": "siglip_vision_model"},
 }  # fmt: skip
+BLIP = {
+    "architectures": ["BlipForConditionalGeneration"], "image_text_hidden_size": 256,
+    "initializer_factor": 1.0, "logit_scale_init_value": 2.6592, "model_type": "blip",
+    "projection_dim": 512,
+    "text_config": {
+        "_name_or_path": "", "add_cross_attention": False, "architectures": None,
+        "attention_probs_dropout_prob": 0.0, "bos_token_id": 30522, "encoder_hidden_size": 768,
+        "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768,
+        "initializer_factor": 1.0, "initializer_range": 0.02, "intermediate_size": 3072,
+        "is_decoder": True, "layer_norm_eps": 1e-12, "max_position_embeddings": 512,
+        "model_type": "blip_text_model", "num_attention_heads": 12, "num_beams": 1,
+        "num_hidden_layers": 12, "pad_token_id": 0, "projection_dim": 768, "pruned_heads": {},
+        "sep_token_id": 102, "tie_word_embeddings": True, "use_cache": True, "vocab_size": 30524,
+    },
+    "torch_dtype": "float32",
+    "vision_config": {
+        "attention_dropout": 0.0, "dropout": 0.0, "hidden_act": "gelu", "hidden_size": 768,
+        "image_size": 384, "initializer_factor": 1.0, "initializer_range": 0.02,
+        "intermediate_size": 3072, "layer_norm_eps": 1e-05, "model_type": "blip_vision_model",
+        "num_attention_heads": 12, "num_channels": 3, "num_hidden_layers": 12, "patch_size": 16,
+        "projection_dim": 512, "tie_word_embeddings": True,
+    },
+}  # fmt: skip
 CLIP_TEXT = {  # of Stable Diffusion
     "architectures": ["CLIPTextModel"], "attention_dropout": 0.0, "bos_token_id": 0,
     "dropout": 0.0, "eos_token_id": 2, "hidden_act": "quick_gelu", "hidden_size": 768,
@@ -156,4 +179,4 @@ EXTRA = {"vision-encoder-decoder": 768 * 769 + 2 * 1024}
 """Number of parameters that only transformers has: a pooler, unused positions."""
 
 ALL = [VIT, DEIT, DINOV2, CLIP, SIGLIP, TROCR, BEIT]
-ALL += [CLIP_TEXT, CLIP_VISION, SIGLIP_TEXT, SIGLIP_VISION]
+ALL += [BLIP, CLIP_TEXT, CLIP_VISION, SIGLIP_TEXT, SIGLIP_VISION]

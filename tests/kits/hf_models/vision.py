@@ -25,6 +25,12 @@ GPT2 = {
     "eos_token_id": 2, "model_type": "gpt2", "add_cross_attention": True,
 }  # fmt: skip
 
+CAPTION = {
+    "vocab_size": 31, "hidden_size": 12, "intermediate_size": 10, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "max_position_embeddings": 20, "bos_token_id": 3,
+    "sep_token_id": 2, "eos_token_id": 4, "pad_token_id": 0,
+}  # fmt: skip
+
 
 def image_to_text(encoder, decoder):
     """Return the config of an encoder and a decoder."""
@@ -76,6 +82,10 @@ MODELS = {
     "clip_vision_model-bare": (hf.CLIPVisionModel, hf.CLIPVisionConfig(**SMALL)),
     "siglip_text_model": (hf.SiglipTextModel, hf.SiglipTextConfig(**SIGLIP_TEXT)),
     "siglip_vision_model": (hf.SiglipVisionModel, hf.SiglipVisionConfig(**SMALL)),
+    "blip": (
+        hf.BlipForConditionalGeneration,
+        hf.BlipConfig(text_config=CAPTION, vision_config=SMALL),
+    ),
     "vision-encoder-decoder": (hf.VisionEncoderDecoderModel, image_to_text("vit", OCR)),
     "vision-encoder-decoder-deit": (
         hf.VisionEncoderDecoderModel,
@@ -145,6 +155,30 @@ VALUES = {
             ),
         ],
         "decoder_start_token_id": [4],
+    },
+    "blip": {
+        "text_config": part_values(
+            CAPTION,
+            {
+                "vocab_size": [40],
+                "hidden_size": [16],
+                "intermediate_size": [14],
+                "num_hidden_layers": [1, 3],
+                "num_attention_heads": [1, 4],
+                "max_position_embeddings": [33],
+                "hidden_act": ["relu", "gelu_new", "tanh"],
+                "layer_norm_eps": [0.3],
+                "bos_token_id": [5],
+                "sep_token_id": [6],
+                "pad_token_id": [1, 2],
+                "tie_word_embeddings": [False],
+                "is_decoder": [False],
+                "hidden_dropout_prob": [0.3],
+                "encoder_hidden_size": [99],
+                "unknown": [1],
+            },
+        ),
+        "vision_config": part_values(SMALL, IMAGES),
     },
     "clip_text_model": TRANSFORMER | {"eos_token_id": [2, 5], "max_position_embeddings": [9]},
     "clip_vision_model": TRANSFORMER,

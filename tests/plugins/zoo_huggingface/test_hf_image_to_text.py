@@ -14,7 +14,10 @@ import zoo
 
 Image = pytest.importorskip("PIL.Image")
 PROCESSOR = {"image_processor_type": "ViTImageProcessor", "size": 8, "resample": 3}
-MODELS = ["vision-encoder-decoder", "vision-encoder-decoder-deit", "vision-encoder-decoder-gpt2"]
+MODELS = [
+    *("vision-encoder-decoder", "vision-encoder-decoder-deit", "vision-encoder-decoder-gpt2"),
+    "blip",
+]
 
 
 @pytest.fixture(scope="module")

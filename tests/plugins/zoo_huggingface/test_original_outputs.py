@@ -21,7 +21,7 @@ def check(folder, output, *options):
     "name",
     [
         *("gpt2", "bert", "marian", "vit", "clip", "siglip", "vision-encoder-decoder"),
-        *("clip_text_model", "clip_vision_model", "beit-features"),
+        *("clip_text_model", "clip_vision_model", "beit-features", "blip"),
     ],
 )
 def test_an_import_is_compared_with_transformers(name, tmp_path):

@@ -11,6 +11,7 @@ from zoo_fast.transformer.cpu_step import PackedDecoding
 ATTENTION = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32}
 PARTS = {
     "post-norm, source": {"position": "sinusoidal", "output": {"tied": True}},
+    "layer before the logits": {"output": {"tied": True, "transform": {"activation": "relu"}}},
     "no bias of keys": {"position": "sinusoidal", "attention": {**ATTENTION, "bias": "qvo"}},
     "pre-norm, grouped heads, rotary": {
         "position": "rotary",
