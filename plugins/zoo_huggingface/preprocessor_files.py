@@ -71,6 +71,24 @@ def read_preprocessor(folder: Path, kind: str, default: str = "ViT") -> dict[str
     return {"preprocessor": found}
 
 
+def warn_of_size(preprocessor: Mapping[str, Any], side: Any) -> None:
+    """Warn if images have another size than the model takes."""
+    size = preprocessor.get("size", side)
+    if size in (side, [side, side]):
+        return
+    settings = " ".join(
+        f"--set preprocessing.source.{key}={side}"
+        for key in ("size", "scale_to")
+        if key in preprocessor
+    )
+    warnings.warn(
+        f"{FILE}: images have the size {size}, but the model has positions for {side}, which "
+        f"transformers interpolates and the zoo does not; import it with {settings}",
+        ZooWarning,
+        stacklevel=2,
+    )
+
+
 def _read_file(folder: Path) -> tuple[str, Any]:
     """Return the name of the file and its content, or None if the folder has none."""
     if (folder / FILE).is_file():

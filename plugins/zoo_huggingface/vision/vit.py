@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo import ZooError
+from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -14,6 +16,7 @@ from zoo_huggingface.config_fields import (
     get_value,
 )
 from zoo_huggingface.config_keys import ignored_keys
+from zoo_huggingface.preprocessor_files import warn_of_size
 from zoo_huggingface.templates import activation_field, transformer_template
 
 _LENGTH = "model.encoder.position.length"
@@ -65,6 +68,11 @@ class ViT(Architecture):
     )
     tokens: ClassVar[int] = 1
     """Number of learned vectors before the patches."""
+
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        extended = super().extend_config(config, folder, weights)
+        warn_of_size(get_mapping(extended, "preprocessor"), config.get("image_size", 224))
+        return extended
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]

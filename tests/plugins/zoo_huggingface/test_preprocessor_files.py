@@ -86,6 +86,13 @@ def test_missing_keys_have_the_defaults_of_the_image_processor(kind):
     assert image_spec({}, f"{kind}FeatureExtractor", "file") == expected
 
 
+def test_images_of_another_size_than_the_model_takes_are_reported(tmp_path):
+    config = {"image_processor_type": "BitImageProcessor", "crop_size": 4, "size": 6}
+    message = "images have the size .4, 4., but the model has positions for 8, .*scale_to=8"
+    with pytest.warns(zoo.ZooWarning, match=message):
+        import_with("dinov2", config, tmp_path)
+
+
 def test_the_image_processor_of_a_combined_file_is_read(tmp_path):
     content = {"image_processor": PROCESSOR, "processor_class": "TrOCRProcessor"}
     (tmp_path / "processor_config.json").write_text(json.dumps(content))
