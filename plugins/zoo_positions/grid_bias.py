@@ -49,7 +49,8 @@ class GridBias(Position):
         super().__init__()
         self.heads, self.class_token = heads, class_token
         self.height, self.width = (size, size) if isinstance(size, int) else size
-        self.max_positions = self.height * self.width + class_token
+        self.count = self.height * self.width + class_token
+        self.max_positions = self.count
         self.displacements = (2 * self.height - 1) * (2 * self.width - 1)
         self.table = nn.Embedding(self.displacements + 3 * class_token, heads)
         self.reset_parameters()
@@ -64,9 +65,9 @@ class GridBias(Position):
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device
     ) -> Tensor | None:
         last = max(S, offset + T if isinstance(offset, int) else 0)
-        if last > self.max_positions:
+        if last > self.count:
             raise ZooError(
-                f"there are {last} states, but position '{self.name}' has {self.max_positions} "
+                f"there are {last} states, but position '{self.name}' has {self.count} "
                 f"for a grid of {self.height} x {self.width}"
             )
         query = indices(T, offset, device)[:, None] - int(self.class_token)

@@ -66,7 +66,7 @@ class TextImageImporter(Architecture):
                 f"{path} is {patches + tokens}; it should be {tokens} + n², for a square image of "
                 "n × n patches"
             )
-        return side * patch
+        return int(side * patch)
 
 
 class TwoTowerImporter(TextImageImporter):

@@ -27,7 +27,8 @@ class ViT(Architecture):
 
     name = "vit"
     preprocessor_kind = "image"
-    unchecked_spec_paths = ("model.source.image_size",)  # any size is allowed without it
+    # Any size is allowed without it.
+    unchecked_spec_paths: ClassVar[tuple[str, ...]] = ("model.source.image_size",)
     model_classes: ClassVar[tuple[str, ...]] = ("ViTForImageClassification",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
