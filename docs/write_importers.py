@@ -25,6 +25,12 @@ that is supported, or does not change the outputs; any other key or value is rej
 The difference is that of the logits of small random models with float32 weights, for a padded batch
 on the CPU, relative to the largest; 0 means equal in every bit. `--measure` measures it again.
 [Supporting a new architecture](new-architecture.md) adds another.
+
+Image processors are imported too: image files have the pixels of the Pillow backend of
+transformers, within 1e-5 (bilinear, bicubic, Lanczos, nearest, box and Hamming filters; the
+shortest edge or both; center crops; any scale, mean and standard deviation; grey, palette and
+transparent files as RGB). Its torchvision backend, which it uses where torchvision is installed,
+rounds resized pixels differently.
 """
 
 

@@ -60,7 +60,7 @@ def _compose(data, name):
         return None
 
 
-WITHOUT_OBJECTIVE = ("features",)
+WITHOUT_OBJECTIVE = ("features", "one-tower")
 """Models without a head."""
 
 

@@ -64,6 +64,7 @@ CROSS_CUTTING = {
         "plugins/zoo_huggingface/hf_folder_files",
         "plugins/zoo_huggingface/hf_base_models",
         "plugins/zoo_huggingface/hf_heads",
+        "plugins/zoo_huggingface/hf_image_to_text",
         "plugins/zoo_fast/generation/decoding_gpu",
         "plugins/zoo_fast/generation/host_syncs",
         "plugins/zoo_fast/sampling/steps",

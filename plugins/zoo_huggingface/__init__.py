@@ -49,10 +49,15 @@ from zoo_huggingface.speech.speech_to_text import Speech2Text
 from zoo_huggingface.speech.wav2vec2 import Wav2Vec2
 from zoo_huggingface.speech.wavlm import WavLM
 from zoo_huggingface.speech.whisper import Whisper
+from zoo_huggingface.vision.beit import Beit
+from zoo_huggingface.vision.blip import Blip
 from zoo_huggingface.vision.clip import CLIP
+from zoo_huggingface.vision.clip_towers import CLIPText, CLIPVision
 from zoo_huggingface.vision.deit import DeiT
 from zoo_huggingface.vision.dinov2 import Dinov2
 from zoo_huggingface.vision.siglip import Siglip
+from zoo_huggingface.vision.siglip_towers import SiglipText, SiglipVision
+from zoo_huggingface.vision.vision_encoder_decoder import VisionEncoderDecoder
 from zoo_huggingface.vision.vit import ViT
 
 
@@ -103,8 +108,15 @@ def zoo_importers() -> Sequence[Importer]:
         ViT(),
         DeiT(),
         Dinov2(),
+        Beit(),
         CLIP(),
         Siglip(),
+        CLIPText(),
+        CLIPVision(),
+        SiglipText(),
+        SiglipVision(),
+        VisionEncoderDecoder(),
+        Blip(),
         Wav2Vec2(),
         Hubert(),
         WavLM(),

@@ -75,12 +75,15 @@ class Architecture(Importer):
     start_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the config that the generation config overrides, as it does the end token."""
     dim_path: ClassVar[str] = "model.source.dim"
+    """Path of the width of the states; the first that is set of several, separated by spaces."""
     padding_path: ClassVar[str] = "model.source.padding"
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
 
     preprocessor_kind: ClassVar[str] = ""
     """``image`` or ``audio`` if ``preprocessor_config.json`` describes the model's input."""
+    image_processor: ClassVar[str] = "ViT"
+    """Image processor of the architecture, if the file does not name one."""
 
     @property
     def test_config(self) -> Config | None:
@@ -120,7 +123,7 @@ class Architecture(Importer):
         self._check_modules(folder)
         result |= self._read_generation(folder, config)
         if self.preprocessor_kind:
-            result |= read_preprocessor(folder, self.preprocessor_kind)
+            result |= read_preprocessor(folder, self.preprocessor_kind, self.image_processor)
         return {**result, **read_padding_id(folder), "untied": untied}
 
     def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
@@ -143,16 +146,10 @@ class Architecture(Importer):
         return original_outputs(folder, model_class or self.model_classes[0], spec)
 
     def spec(self, config: Config) -> dict[str, Any]:
-        self._validate_config(config)
         # A copy through JSON: parts that the template shares become separate.
         spec: dict[str, Any] = json.loads(json.dumps(self.template))
         spec |= {"zoo": 1, "name": self.name}
-        for field in self.fields:
-            value = field.read(config)
-            for path in field.paths.split():
-                set_path(spec, path, value)
-        self.set_padding(spec, config)
-        self.update_spec(spec, config)
+        self.fill_spec(spec, config)
         if "preprocessor" in config:
             sections = spec.setdefault("preprocessing", {})
             sections["source"] = dict(get_mapping(config, "preprocessor"))
@@ -164,25 +161,40 @@ class Architecture(Importer):
                 attention["project"] = "qkv"
         return spec
 
+    def fill_spec(self, spec: dict[str, Any], config: Config) -> None:
+        """Check a config and set its values in a spec."""
+        self._validate_config(config)
+        for field in self.fields:
+            value = field.read(config)
+            for path in field.paths.split():
+                set_path(spec, path, value)
+        self.set_padding(spec, config)
+        self.update_spec(spec, config)
+
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        dropped = {*DROPPED_KEYS, *self.aliases}
-        config = {key: value for key, value in original.items() if key not in dropped}
-        config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
-        for required in self.required_values:
-            if required.key in config or required.key in self._defaults:
-                config[required.key] = required.value
         model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
         if model_type not in self.model_types:
             supported = " or ".join(f"'{name}'" for name in self.model_types)
             raise ZooError(
                 f"model.type is '{model_type}', but an export to {self.name} needs {supported}"
             )
+        config = self.fill_config(spec, original)
+        self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
+        return config
+
+    def fill_config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        """Return the config of a resolved spec, given the one that was imported."""
+        dropped = {*DROPPED_KEYS, *self.aliases}
+        config = {key: value for key, value in original.items() if key not in dropped}
+        config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
+        for required in self.required_values:
+            if required.key in config or required.key in self._defaults:
+                config[required.key] = required.value
         for field in self.exported_fields(spec):
             path = field.paths.split()[0]
             value = get_path(spec, path) if field.default is None else self.require(spec, path)
             config[field.key] = field.write(value, original.get(field.key))
         self.update_config(config, spec)
-        self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
         return config
 
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,7 +306,11 @@ class Architecture(Importer):
         own = {"zoo": 1, "name": self.name, "model": spec["model"]}
         resolved = [load_spec(each, importer=self).resolve() for each in (own, self.spec(config))]
         ours, theirs = (
-            canonical(each["model"], get_path(each, self.dim_path)) for each in resolved
+            canonical(
+                each["model"],
+                next(filter(None, (get_path(each, path) for path in self.dim_path.split()))),
+            )
+            for each in resolved
         )
         for path, our_value, their_value in differences(ours, theirs):
             if path not in self.unchecked_spec_paths:

@@ -15,7 +15,7 @@ _NORM = {
     "first": True,
 }
 _KIND = {"window": None, "position": None, "no_position": False, "feed_forward": None}
-_OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None}
+_OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None, "transform": None}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
 

@@ -56,4 +56,4 @@ class OptionalHead(Architecture):
 
 def is_headless(spec: Mapping[str, Any]) -> bool:
     """Return whether the model of a spec is `features`."""
-    return str(spec["model"]["type"]).rpartition(":")[2] == _FEATURES
+    return str(spec["model"].get("type")).rpartition(":")[2] == _FEATURES

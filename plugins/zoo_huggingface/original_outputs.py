@@ -55,12 +55,19 @@ def _masked_lm(original: Any, spec: Mapping[str, Any], generator: torch.Generato
 
 
 def _seq2seq(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
-    source, mask = _tokens(spec, "model.source", generator)
-    target, valid = _tokens(spec, "model.source", generator)
+    inputs: Arrays
+    prompt, config = "decoder_input_ids", original.config
+    if get_path(spec, "model.source.type") == "patches":
+        is_nested = hasattr(config, "vision_config")
+        prompt = "input_ids" if is_nested else prompt
+        source = _images(config.vision_config if is_nested else config.encoder, generator)
+        inputs, table = {"pixel_values": source}, "model.target"
+    else:
+        source, mask = _tokens(spec, "model.source", generator)
+        inputs, table = {"input_ids": source, "attention_mask": mask}, "model.source"
+    target, valid = _tokens(spec, table, generator)
     target[:, 0] = get_path(spec, "model.bos")
-    logits = original(
-        input_ids=source, attention_mask=mask, decoder_input_ids=target[:, :-1]
-    ).logits
+    logits = original(**inputs, **{prompt: target[:, :-1]}).logits
     return {"batch.source": source, "batch.target": target, **_logits(logits, valid[:, :-1])}
 
 
@@ -73,23 +80,27 @@ def _classifier(original: Any, spec: Mapping[str, Any], generator: torch.Generat
         tokens, mask = _tokens(spec, "model.source", generator)
         logits = original(input_ids=tokens, attention_mask=mask).logits[:, None]
         return {"batch.source": tokens, "batch.target": target, "output.logits": logits}
-    size = (_ROWS, config.num_channels, config.image_size, config.image_size)
-    images = torch.randn(size, generator=generator)
+    images = _images(original.config, generator)
     logits = original(pixel_values=images).logits[:, None]
     return {"batch.source": images, "batch.target": target, "output.logits": logits}
 
 
 def _two_towers(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
-    config = original.config.vision_config
-    size = (_ROWS, config.num_channels, config.image_size, config.image_size)
-    images = torch.randn(size, generator=generator)
-    target = spec["model"]["target"]
-    vocab, eos = int(target["embedding"]["vocab"]), target.get("eos")
-    length = min(_LENGTH, int(target["encoder"]["position"]["length"]))
-    tokens = torch.randint(0, vocab - 1, (_ROWS, length), generator=generator)
-    tokens[:, -1] = vocab - 1 if eos is None else eos  # the highest token ends a text
+    images = _images(original.config.vision_config, generator)
+    tokens = _ended_tokens(spec["model"]["target"], generator)
     logits = original(pixel_values=images, input_ids=tokens).logits_per_image[:, None]
     return {"batch.source": images, "batch.target": tokens, "output.logits": logits}
+
+
+def _one_tower(original: Any, spec: Mapping[str, Any], generator: torch.Generator) -> Arrays:
+    tower = spec["model"]["source"]
+    is_text = get_path(tower, "embedding.vocab") is not None
+    source = _ended_tokens(tower, generator) if is_text else _images(original.config, generator)
+    outputs = original(**{"input_ids" if is_text else "pixel_values": source})
+    names = ("pooler_output", "image_embeds", "text_embeds")
+    vectors = next(outputs[name] for name in names if outputs.get(name) is not None)
+    states = outputs.last_hidden_state
+    return {"batch.source": source, "output.logits": states, "output.vectors": vectors}
 
 
 _BATCHES = {
@@ -98,7 +109,23 @@ _BATCHES = {
     "seq2seq": _seq2seq,
     "classifier": _classifier,
     "two-towers": _two_towers,
+    "one-tower": _one_tower,
 }
+
+
+def _ended_tokens(tower: Mapping[str, Any], generator: torch.Generator) -> Tensor:
+    """Return random tokens [B, S] of a tower of texts, each with an end token."""
+    vocab, eos = int(tower["embedding"]["vocab"]), tower.get("eos")
+    length = min(_LENGTH, int(tower["encoder"]["position"]["length"]))
+    tokens = torch.randint(0, vocab - 1, (_ROWS, length), generator=generator)
+    tokens[:, -1] = vocab - 1 if eos is None else eos  # the highest token ends a text
+    return tokens
+
+
+def _images(config: Any, generator: torch.Generator) -> Tensor:
+    channels = getattr(config, "num_channels", 3)
+    size = (_ROWS, channels, config.image_size, config.image_size)
+    return torch.randn(size, generator=generator)
 
 
 def _tokens(

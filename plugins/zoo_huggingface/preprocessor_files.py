@@ -6,7 +6,6 @@ without a preprocessor.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,19 +13,20 @@ from typing import Any
 
 from zoo import ZooError, ZooWarning
 from zoo_huggingface.config_fields import config_error, get_path, get_value, read_json
+from zoo_huggingface.image_processors import image_spec, processor_config
 
 FILE = "preprocessor_config.json"
-_BILINEAR = 2
+_COMBINED_FILE = "processor_config.json"
+"""File of newer folders, with the image processor and the tokenizer of a model."""
 _NAMES = ("feature_extractor_type", "image_processor_type", "processor_class", "_processor_class")
 _NO_EFFECT: Mapping[str, tuple[Any, ...]] = {
-    "crop_size": (),  # any value, without do_center_crop
     "data_format": ("channels_first",),
-    "default_to_square": (True,),
     "device": (),
     "disable_grouping": (),
-    "do_center_crop": (False,),
     "do_convert_rgb": (),  # images are read as the model takes them
     "do_pad": (False,),
+    "do_reduce_labels": (),  # of segmentation maps
+    "reduce_labels": (),
     "feature_size": (1,),
     "input_data_format": (),
     "pad_size": (),
@@ -38,20 +38,29 @@ _NO_EFFECT: Mapping[str, tuple[Any, ...]] = {
 """Other keys with the values that change nothing; an empty tuple is any value."""
 
 
-def read_preprocessor(folder: Path, kind: str) -> dict[str, Any]:
-    """Return {"preprocessor": SPEC} for ``image`` or ``audio``, empty without the file."""
-    path = folder / FILE
-    if not path.is_file():
+def read_preprocessor(folder: Path, kind: str, default: str = "ViT") -> dict[str, Any]:
+    """Return {"preprocessor": SPEC} for ``image`` or ``audio``, empty without the file.
+
+    Args:
+        folder: the folder of the model.
+        kind: ``image`` or ``audio``.
+        default: the image processor of the architecture, if the file does not name one.
+    """
+    file, config = _read_file(folder)
+    if config is None:
         return {}
-    config = read_json(path)
     if not isinstance(config, dict):
-        raise ZooError(f"{FILE} should contain a JSON object")
+        raise ZooError(f"{file} should contain a JSON object")
     rest = {key: value for key, value in config.items() if key not in _NAMES and value is not None}
     try:
-        found = _image(rest) if kind == "image" else _audio(rest)
+        if kind == "image":
+            names = [config[key] for key in _NAMES[:2] if isinstance(config.get(key), str)]
+            found = image_spec(rest, next(iter(names), default), file)
+        else:
+            found = _audio(rest)
         for key, value in rest.items():
             if key not in _NO_EFFECT or not _is_one_of(value, _NO_EFFECT[key]):
-                raise config_error(key, value, "it is not supported", FILE)
+                raise config_error(key, value, "it is not supported", file)
     except ZooError as error:
         warnings.warn(
             f"{error}; the model is imported without a preprocessor and takes tensors",
@@ -70,48 +79,40 @@ def preprocessor_files(spec: Mapping[str, Any]) -> dict[str, Any]:
         sizes = {"feature_size": 1, "padding_side": "right", "padding_value": 0.0}
         rates = {"sampling_rate": source["rate"], "do_normalize": source["normalise"]}
         return {FILE: {"feature_extractor_type": "Wav2Vec2FeatureExtractor", **rates, **sizes}}
-    if kind != "image" or source["resize"] not in ("stretch", "none") or source["binarise"]:
+    if kind != "image":
         return {}
-    resize, size = source["resize"] == "stretch", source["size"]
-    if resize and size is None:
-        return {}
-    height, width = size if isinstance(size, list) else (size, size)
-    sizes = {"size": {"height": height, "width": width}, "resample": _BILINEAR} if resize else {}
     channels = get_path(spec, "model.source.channels") or 3
-    mean, std = (
-        value if isinstance(value, list) else [value] * channels
-        for value in (source["mean"], source["std"])
+    config = processor_config(source, channels)
+    return {} if config is None else {FILE: config}
+
+
+def warn_of_size(preprocessor: Mapping[str, Any], side: Any) -> None:
+    """Warn if images have another size than the model takes."""
+    size = preprocessor.get("size", side)
+    if size in (side, [side, side]):
+        return
+    settings = " ".join(
+        f"--set preprocessing.source.{key}={side}"
+        for key in ("size", "scale_to")
+        if key in preprocessor
     )
-    return {
-        FILE: {
-            "image_processor_type": "ViTImageProcessor",
-            "do_resize": resize,
-            **sizes,
-            "do_rescale": True,
-            "rescale_factor": 1 / 255,
-            "do_normalize": True,
-            "image_mean": mean,
-            "image_std": std,
-        }
-    }
+    warnings.warn(
+        f"{FILE}: images have the size {size}, but the model has positions for {side}, which "
+        f"transformers interpolates and the zoo does not; import it with {settings}",
+        ZooWarning,
+        stacklevel=2,
+    )
 
 
-def _image(rest: dict[str, Any]) -> dict[str, Any]:
-    resizes, size = rest.pop("do_resize", True), rest.pop("size", 224)
-    resample = rest.pop("resample", _BILINEAR)
-    if resizes and resample != _BILINEAR:
-        raise config_error("resample", resample, "only 2 (bilinear) is supported", FILE)
-    if isinstance(size, Mapping) and set(size) == {"height", "width"}:
-        size = [size["height"], size["width"]]
-    if not isinstance(size, (int, list)):
-        raise config_error("size", size, "a number, or height and width, is supported", FILE)
-    factor = rest.pop("rescale_factor", 1 / 255)
-    if not rest.pop("do_rescale", True) or not math.isclose(factor, 1 / 255):
-        raise config_error("rescale_factor", factor, "only 1/255 is supported", FILE)
-    mean, std = rest.pop("image_mean", [0.5] * 3), rest.pop("image_std", [0.5] * 3)
-    normalised = {"mean": mean, "std": std} if rest.pop("do_normalize", True) else {}
-    resized = {"size": size, "resize": "stretch"} if resizes else {"resize": "none"}
-    return {"type": "image", **resized, **normalised}
+def _read_file(folder: Path) -> tuple[str, Any]:
+    """Return the name of the file and its content, or None if the folder has none."""
+    if (folder / FILE).is_file():
+        return FILE, read_json(folder / FILE)
+    if (folder / _COMBINED_FILE).is_file():
+        content = read_json(folder / _COMBINED_FILE)
+        if isinstance(content, dict):
+            return _COMBINED_FILE, content.get("image_processor")
+    return FILE, None
 
 
 def _audio(rest: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from zoo_positions.alibi import ALiBi
 from zoo_positions.combined import Combined
 from zoo_positions.disentangled import Disentangled
 from zoo_positions.gated import Gated
+from zoo_positions.grid_bias import GridBias
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary
 from zoo_positions.scaling.linear import LinearScaling
@@ -20,4 +21,5 @@ from zoo_positions.t5 import T5
 @hookimpl
 def zoo_components() -> Sequence[type[Position | Part]]:
     scalings = LinearScaling, Llama3Scaling, YarnScaling, LongRopeScaling
-    return [Sinusoidal, Learned, Rotary, ALiBi, T5, Disentangled, Gated, Combined, *scalings]
+    biases = ALiBi, T5, GridBias, Disentangled, Gated
+    return [Sinusoidal, Learned, Rotary, *biases, Combined, *scalings]

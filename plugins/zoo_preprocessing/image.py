@@ -10,7 +10,14 @@ from pydantic import Field
 
 from zoo import DataError, ZooError
 from zoo.plugin import Array, FromParent, Preprocessor, TensorSchema, read_image
-from zoo_preprocessing.resizing import Mode, Size, resize as resize_image, to_channels
+from zoo_preprocessing.resizing import (
+    Mode,
+    Resample,
+    Size,
+    resize as resize_image,
+    scale_and_crop,
+    to_channels,
+)
 
 Side = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -21,13 +28,17 @@ class Image(Preprocessor):
 
     .. math:: x = (p / 255 - \mu) / \sigma
 
-    Resizing is bilinear with antialiasing, as in Pillow.
+    Resizing is that of Pillow, with antialiasing.
 
     Args:
         size: height and width, or one number for both; by default those of the model or, if
             images are not resized, those of the training images if all have the same.
         resize: ``stretch`` to the size; ``crop`` keeps the aspect ratio and cuts the centre;
             ``pad`` keeps it and adds black borders; ``none`` rejects images of another size.
+        scale_to: size before a ``crop``: the shortest side, or height and width; by default the
+            smallest that covers the size.
+        resample: filter of the resizing: ``bilinear``, ``bicubic``, ``lanczos``, ``nearest``,
+            ``box`` or ``hamming``.
         mean: subtracted, for all channels or for each.
         std: divisor, for all channels or for each.
         binarise: set pixels to 0 or 1 before the normalisation, with the threshold 0.5; ``sample``
@@ -53,6 +64,8 @@ class Image(Preprocessor):
         *,
         size: Side | tuple[Side, Side] | None = None,
         resize: Mode = "stretch",
+        scale_to: Side | tuple[Side, Side] | None = None,
+        resample: Resample = "bilinear",
         mean: float | list[float] = 0.0,
         std: Positive | list[Positive] = 1.0,
         binarise: bool | Literal["sample"] = False,
@@ -62,6 +75,8 @@ class Image(Preprocessor):
     ) -> None:
         self.size = size
         self.resize = resize
+        self.scale_to = scale_to
+        self.resample = resample
         self.mean = mean
         self.std = std
         self.binarise = binarise
@@ -71,6 +86,8 @@ class Image(Preprocessor):
 
     def outputs(self, key: str) -> Mapping[str, TensorSchema]:
         channels, height, width = self._dims()
+        if self.scale_to is not None and self.resize != "crop":
+            raise ZooError(f"scale_to requires resize: crop, not {self.resize}")
         if self.size is not None:
             wanted = (self.size, self.size) if isinstance(self.size, int) else self.size
             for name, asked, side in zip("HW", wanted, (height, width), strict=True):
@@ -115,12 +132,9 @@ class Image(Preprocessor):
             height if isinstance(height, int) else None,
             width if isinstance(width, int) else None,
         )
-        if _is_batch(values, int(channels), size):
+        if self.scale_to is None and _is_batch(values, int(channels), size):
             return self._scale(values)
-        pixels = [
-            resize_image(to_channels(_to_pixels(value), int(channels)), size, self.resize)
-            for value in values
-        ]
+        pixels = [self._resize(to_channels(_to_pixels(v), int(channels)), size) for v in values]
         if len({image.shape for image in pixels}) == 1:
             return self._scale(np.stack(pixels))
         return [self._scale(image) for image in pixels]
@@ -156,6 +170,11 @@ class Image(Preprocessor):
                 f"takes {self.schema.dtype} {self.schema.format()}"
             )
         return int(dims[1]), dims[2], dims[3]
+
+    def _resize(self, image: Array, size: Size) -> Array:
+        if self.scale_to is not None:
+            return scale_and_crop(image, size, self.scale_to, self.resample)
+        return resize_image(image, size, self.resize, self.resample)
 
     def _scale(self, pixels: Array) -> Array:
         """Return the values of pixels [..., H, W, C], float32 [..., C, H, W]."""

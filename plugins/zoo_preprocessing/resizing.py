@@ -8,6 +8,7 @@ from zoo import DataError
 from zoo.plugin import Array, MissingExtra
 
 Mode = Literal["stretch", "crop", "pad", "none"]
+Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 Size = tuple[int | None, int | None]
 
 
@@ -21,7 +22,25 @@ def to_channels(image: Array, channels: int) -> Array:
     return ((image @ weights + 0x8000) >> 16).astype(np.uint8)[..., None]
 
 
-def resize(image: Array, size: Size, mode: Mode) -> Array:
+def scale_and_crop(
+    image: Array, size: Size, scaled: int | tuple[int, int], resample: Resample
+) -> Array:
+    """Return the centre of an image [H, W, C] that is scaled first; small ones get black borders.
+
+    Args:
+        size: height and width of the result; a side that is None is not cut.
+        scaled: height and width before, or the shortest side: the longer one is rounded down.
+        resample: filter of Pillow.
+    """
+    height, width = image.shape[:2]
+    if isinstance(scaled, int):
+        short = min(height, width)
+        scaled = (scaled * height // short, scaled * width // short)
+    image = _scale(image, *scaled, resample)
+    return _centre(image, size[0] or scaled[0], size[1] or scaled[1])
+
+
+def resize(image: Array, size: Size, mode: Mode, resample: Resample = "bilinear") -> Array:
     """Return an image [H, W, C] in a size; a side that is None keeps the aspect ratio."""
     height, width = image.shape[:2]
     H, W = size
@@ -35,12 +54,12 @@ def resize(image: Array, size: Size, mode: Mode) -> Array:
         )
     if H is None or W is None:
         ratio = (H / height) if H is not None else ((W or width) / width)
-        return _scale(image, H or _round(height * ratio), W or _round(width * ratio))
+        return _scale(image, H or _round(height * ratio), W or _round(width * ratio), resample)
     if mode == "stretch":
-        return _scale(image, H, W)
+        return _scale(image, H, W, resample)
     choose = max if mode == "crop" else min
     ratio = choose(H / height, W / width)
-    scaled = _scale(image, _round(height * ratio), _round(width * ratio))
+    scaled = _scale(image, _round(height * ratio), _round(width * ratio), resample)
     return _centre(scaled, H, W)
 
 
@@ -57,13 +76,15 @@ def _centre(image: Array, H: int, W: int) -> Array:
     return found
 
 
-def _scale(image: Array, H: int, W: int) -> Array:
+def _scale(image: Array, H: int, W: int, resample: Resample) -> Array:
+    if image.shape[:2] == (H, W):
+        return image
     try:
         from PIL import Image
     except ImportError:
         raise MissingExtra("resizing images", library="pillow", extra="train") from None
     picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
-    return np.asarray(picture.resize((W, H), Image.Resampling.BILINEAR)).reshape(H, W, -1)
+    return np.asarray(picture.resize((W, H), Image.Resampling[resample.upper()])).reshape(H, W, -1)
 
 
 def _round(size: float) -> int:

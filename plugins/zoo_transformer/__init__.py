@@ -6,6 +6,7 @@ from zoo.plugin import Component, hookimpl
 from zoo_transformer.attention_pooling import AttentionPooledEncoder
 from zoo_transformer.clamped_swiglu import ClampedSwiGLU
 from zoo_transformer.experts import Experts
+from zoo_transformer.normed_pooling import NormedPoolingEncoder
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
@@ -17,6 +18,7 @@ def zoo_components() -> Sequence[type[Component]]:
         ScaledDot,
         TransformerEncoder,
         AttentionPooledEncoder,
+        NormedPoolingEncoder,
         TransformerDecoder,
         Experts,
         ClampedSwiGLU,

@@ -32,6 +32,7 @@ class Block(nn.Module):
         feed_forward: feed-forward network.
         norm: kind and place of the norms.
         kind: window and position of self-attention, and another feed-forward network.
+        causal: whether self-attention is causal.
         options: dropout probability of each sublayer's output, and whether attention and
             feed-forward network are computed in parallel, x + attend(norm(x)) + FFN(norm(x)), with
             one norm each ('parallel', Black et al. 2022) or a shared one ('parallel-shared', Wang
@@ -53,6 +54,7 @@ class Block(nn.Module):
         feed_forward: Blueprint[FeedForward],
         norm: Norm,
         kind: LayerKind | None = None,
+        causal: bool = False,
         options: StackOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__()
@@ -79,7 +81,7 @@ class Block(nn.Module):
         self.feed_forward_scale = options.build_scale(dim)
         self.dropout = nn.Dropout(options.dropout)
         self.window, self.no_position = kind.window, kind.no_position
-        self.position = kind.build_position(self.attention)
+        self.position = kind.build_position(self.attention, causal=causal)
 
     def forward(
         self,
@@ -214,8 +216,13 @@ def build_position(
     )
     for block in blocks:
         block.attention.set_position(built)
-    if any(block.no_position or block.position is not None for block in blocks):
+    own = [block.position for block in blocks if block.position is not None]
+    if any(block.no_position for block in blocks) or any(each.is_rotary for each in own):
         require_rotary(built)
+    if built.has_bias and own:
+        raise ZooError(
+            f"position '{built.name}' and '{own[0].name}' of a layer both add a bias to the scores"
+        )
     return built
 
 

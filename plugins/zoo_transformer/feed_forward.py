@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from zoo.plugin import FromParent, Linear
 
+Activation = Literal["relu", "gelu", "gelu-tanh", "quick-gelu", "silu"]
+
 
 class FeedForward(nn.Module):
     r"""Position-wise feed-forward network, optionally gated.
@@ -32,13 +34,13 @@ class FeedForward(nn.Module):
         *,
         dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)],
-        activation: Literal["relu", "gelu", "gelu-tanh", "quick-gelu", "silu"] = "relu",
+        activation: Activation = "relu",
         gated: bool = False,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.dim, self.hidden, self.activation, self.gated = dim, hidden, activation, gated
-        self.bias = bias
+        self.dim, self.hidden, self.gated, self.bias = dim, hidden, gated, bias
+        self.activation: Activation = activation
         self.up = Linear(dim, hidden, bias=bias)
         self.gate = Linear(dim, hidden, bias=bias) if gated else None
         self.down = Linear(hidden, dim, bias=bias)
@@ -57,10 +59,15 @@ class FeedForward(nn.Module):
 
     def activate(self, x: Tensor) -> Tensor:
         """Compute f(x)."""
-        if self.activation == "relu":
-            return F.relu(x)
-        if self.activation == "silu":
-            return F.silu(x)
-        if self.activation == "quick-gelu":
-            return x * torch.sigmoid(1.702 * x)
-        return F.gelu(x, approximate="tanh" if self.activation == "gelu-tanh" else "none")
+        return activate(x, self.activation)
+
+
+def activate(x: Tensor, name: Activation) -> Tensor:
+    """Compute the activation of this name."""
+    if name == "relu":
+        return F.relu(x)
+    if name == "silu":
+        return F.silu(x)
+    if name == "quick-gelu":
+        return x * torch.sigmoid(1.702 * x)
+    return F.gelu(x, approximate="tanh" if name == "gelu-tanh" else "none")

@@ -20,7 +20,8 @@ class LayerKind:
     Args:
         window: a position attends only to positions at distances below it (Beltagy et al. 2020,
             section 3.1); to all if not set.
-        position: rotary position of these layers, instead of that of the stack.
+        position: position of these layers in attention, instead of that of the stack: rotary, or a
+            bias of the scores, whose parameters each layer has (Bao et al. 2022, section 2.3).
         no_position: whether these layers use no position (Kazemnejad et al. 2023).
         feed_forward: feed-forward network of these layers, instead of that of the stack.
     """
@@ -44,15 +45,22 @@ class LayerKind:
         """Whether the position of the stack is not used."""
         return self.no_position or self.position is not None
 
-    def build_position(self, attention: Attention) -> Position | None:
-        """Return the position of the layers of this kind, which share it."""
-        if self.position is not None and self._built is None:
-            self._built = self.position.build(
-                dim=attention.query_dim, heads=attention.heads, head_dim=attention.head_dim
-            )
-            require_rotary(self._built)
-            attention.set_position(self._built)
-        return self._built
+    def build_position(self, attention: Attention, *, causal: bool) -> Position | None:
+        """Return the position of a layer of this kind; all share it, unless it is a bias."""
+        if self.position is None or self._built is not None:
+            return self._built
+        built: Position = self.position.build(
+            dim=attention.query_dim,
+            heads=attention.heads,
+            head_dim=attention.head_dim,
+            causal=causal,
+        )
+        if built.has_bias and not built.is_rotary and type(built).add is Position.add:
+            return built
+        require_rotary(built)
+        attention.set_position(built)
+        self._built = built
+        return built
 
 
 @dataclass(frozen=True, kw_only=True)

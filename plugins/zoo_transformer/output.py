@@ -7,7 +7,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, FromParent, Linear
+from zoo.plugin import Blueprint, Embedding, FromParent, Linear
+from zoo_transformer.output_transform import OutputTransform
 
 
 class Output(nn.Module):
@@ -21,6 +22,7 @@ class Output(nn.Module):
         bias: whether the logits have a bias.
         scale: factor applied to the states.
         cap: largest absolute logit c, by c tanh(x / c) (Gemma 2); none if not set.
+        transform: layer before the logits, as in masked language models; none if not set.
 
     Shapes:
         [B, T, D] -> [B, T, V].
@@ -34,6 +36,7 @@ class Output(nn.Module):
         bias: bool = False,
         scale: Annotated[float, Field(gt=0)] = 1.0,
         cap: Annotated[float, Field(gt=0)] | None = None,
+        transform: Blueprint[OutputTransform] | None = None,
     ) -> None:
         super().__init__()
         if embedding.vocab is None:
@@ -41,6 +44,7 @@ class Output(nn.Module):
                 f"embedding '{embedding.name}' is not a token embedding and has no vocabulary"
             )
         self.tied, self.scale, self.cap = tied, scale, cap
+        self.transform = None if transform is None else transform.build(dim=embedding.dim)
         self.embedding = embedding if tied else None
         self.map = None if tied else Linear(embedding.dim, embedding.vocab, bias=False)
         self.bias = nn.Parameter(torch.empty(embedding.vocab)) if bias else None
@@ -51,6 +55,8 @@ class Output(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
+        if self.transform is not None:
+            states = self.transform(states)
         if self.scale != 1:
             states = states * self.scale
         if self.embedding is not None:

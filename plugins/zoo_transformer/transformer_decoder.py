@@ -106,6 +106,7 @@ class TransformerDecoder(Decoder):
                 feed_forward=feed_forward,
                 norm=norms,
                 kind=kind,
+                causal=True,
                 options=options,
             ),
         )

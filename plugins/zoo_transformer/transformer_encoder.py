@@ -100,6 +100,7 @@ class TransformerEncoder(Encoder):
                 feed_forward=feed_forward,
                 norm=norms,
                 kind=kind,
+                causal=causal,
                 options=options,
             ),
         )

@@ -49,10 +49,14 @@ class Tower(nn.Module):
         self.output_dim = width if dim is None else dim
 
     def forward(self, inputs: Tensor) -> Tensor:
+        return self.encode(inputs)[1]
+
+    def encode(self, inputs: Tensor) -> tuple[Memory, Tensor]:
+        """Return the states of the encoder and the vectors [B, D]."""
         memory: Memory = self.encoder(self.embedding(inputs), self.embedding.mask(inputs))
         pooled = self._pool(memory, inputs)
         vectors: Tensor = pooled if self.projection is None else self.projection(pooled)
-        return vectors
+        return memory, vectors
 
     def extra_repr(self) -> str:
         return f"pooling={self.pooling!r}, eos={self.eos}"

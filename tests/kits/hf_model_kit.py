@@ -9,6 +9,7 @@ from hf_filter_bank_kit import filter_bank_logits, filter_bank_tokens
 from hf_models import ENCODERS, EOS, MODELS, PAD
 
 import zoo
+from zoo_sampling.greedy import Greedy
 
 hf.logging.set_verbosity_error()
 hf.logging.disable_progress_bar()
@@ -48,7 +49,16 @@ def export_and_load(model, output_dir, to):
     """Return the folder of an export, and the model that transformers loads from it."""
     file = zoo.save(model, output_dir / "out.safetensors")
     folder = zoo.export_model(file, output_dir / "out", to=MODELS[to][1].model_type)
-    return folder, MODELS[to][0].from_pretrained(folder).eval()
+    return folder, load_original(to, folder)
+
+
+def load_original(name, folder):
+    """Return the model that transformers loads from a folder."""
+    model = MODELS[name][0].from_pretrained(folder).eval()
+    for module in model.modules():
+        if isinstance(getattr(module, "weights", None), torch.Tensor) and module.weights.is_meta:
+            module.weights = None  # transformers does not compute the sinusoids of TrOCR again
+    return model
 
 
 def padded_batch(*, low=3, vocab=31, length=7, pad=PAD):
@@ -103,6 +113,8 @@ def generate_both(ours, theirs, tokens):
         return filter_bank_tokens(ours, theirs, len(tokens), MAX_LENGTH)
     if theirs.main_input_name == "input_features":
         return generate_spoken(ours, theirs, len(tokens))
+    if theirs.main_input_name == "pixel_values":
+        return generate_captions(ours, theirs, len(tokens))
     tokens = with_bos(ours, tokens)
     expected = generate_transformers(theirs, tokens, eos=theirs.config.eos_token_id)
     return generate_zoo(ours, tokens), expected
@@ -124,6 +136,34 @@ def generate_spoken(ours, theirs, count, **options):
 
 
 @torch.no_grad()
+def generate_captions(ours, theirs, count):
+    """Return the tokens that both models generate for images greedily, without the end token."""
+    images = random_images(image_config(theirs), count)
+    zoo.accelerate(ours)
+    answers = ours.generate({"source": images}, Greedy(), max_length=MAX_LENGTH).tokens[:, 0]
+    eos, pad = ours.eos, ours.pad
+    suppressed = {"suppress_tokens": [pad]} if pad != eos else {}
+    rows = theirs.generate(images, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed)
+    return tuple(
+        [list(takewhile(lambda token: token != eos, row)) for row in tokens.tolist()]
+        for tokens in (answers, rows[:, 1:])
+    )
+
+
+def image_config(theirs):
+    """Return the config of the image encoder of a model that generates text."""
+    config = theirs.config
+    return config.vision_config if config.model_type == "blip" else config.encoder
+
+
+def random_images(config, count=3):
+    """Return images of the size of a config."""
+    channels = 3 if config.model_type == "blip_vision_model" else config.num_channels
+    shape = (count, channels, config.image_size, config.image_size)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(2))
+
+
+@torch.no_grad()
 def compare_logits(name, ours, theirs):
     """Return the logits of both models for the same padded batch, without padding."""
     model_type = ours.spec["model"]["type"].rpartition(":")[2]
@@ -139,6 +179,8 @@ def compare_logits(name, ours, theirs):
         return _spoken_logits(ours, theirs)
     if name == "speech_to_text":
         return filter_bank_logits(ours, theirs, *padded_batch(low=5, length=12, pad=ours.pad))
+    if model_type == "seq2seq" and theirs.main_input_name == "pixel_values":
+        return _caption_logits(ours, theirs)
     if model_type == "seq2seq":
         pad = ours.source.padding
         source, mask = padded_batch(low=5, length=13, pad=pad)
@@ -153,9 +195,12 @@ def compare_logits(name, ours, theirs):
         return _audio_outputs(ours, theirs)
     if model_type == "two-towers":
         return _tower_logits(ours, theirs)
-    side, channels = theirs.config.image_size, theirs.config.num_channels
-    images = torch.randn(3, channels, side, side, generator=torch.Generator().manual_seed(2))
+    if "text" in theirs.config.model_type:
+        return _text_tower_outputs(ours, theirs)
+    images = random_images(theirs.config)
     targets = torch.zeros(3, dtype=torch.long)
+    if model_type == "one-tower":
+        return _join_outputs(ours({"source": images}), theirs(pixel_values=images))
     if model_type == "features":
         return ours({"source": images}).logits, theirs(pixel_values=images).last_hidden_state
     logits = ours({"source": images, "target": targets}).logits
@@ -184,6 +229,17 @@ def _spoken_logits(ours, theirs):
     return ours({"source": audio, "target": target}).logits[valid], expected[valid]
 
 
+def _caption_logits(ours, theirs):
+    """Compare targets of unequal length."""
+    images = random_images(image_config(theirs))
+    target, valid = padded_batch(low=5, length=12, pad=ours.pad)
+    target[:, 0] = ours.bos
+    key = "input_ids" if theirs.config.model_type == "blip" else "decoder_input_ids"
+    expected = theirs(pixel_values=images, **{key: target[:, :-1]}).logits
+    valid = valid[:, :-1]
+    return ours({"source": images, "target": target}).logits[valid], expected[valid]
+
+
 def _encoder_outputs(ours, theirs):
     """Compare the outputs of encoders of texts: of each token, or of each text."""
     pad = ours.source.padding
@@ -206,11 +262,31 @@ def _encoder_outputs(ours, theirs):
     return tuple(torch.cat(tensors) for tensors in zip(*pairs, strict=True))
 
 
+def _text_tower_outputs(ours, theirs):
+    """Compare texts of unequal length; SigLIP attends to padding."""
+    tokens, mask = padded_batch(low=6, vocab=30)
+    if theirs.config.model_type == "siglip_text_model":
+        return _join_outputs(ours({"source": tokens}), theirs(input_ids=tokens))
+    eos = theirs.config.eos_token_id
+    tokens[torch.arange(3), mask.sum(dim=1) - 1] = 30 if eos == 2 else eos  # 2: the highest token
+    expected = theirs(input_ids=tokens, attention_mask=mask)
+    return _join_outputs(ours({"source": tokens}), expected, mask)
+
+
+def _join_outputs(outputs, expected, mask=...):
+    """Return states and vectors of both models in one tensor each."""
+    names = ("pooler_output", "image_embeds", "text_embeds")
+    vectors = next(found for name in names if (found := getattr(expected, name, None)) is not None)
+    return (
+        torch.cat([outputs.logits[mask].flatten(), outputs.extras["vectors"].flatten()]),
+        torch.cat([expected.last_hidden_state[mask].flatten(), vectors.flatten()]),
+    )
+
+
 def _tower_logits(ours, theirs):
     """Compare the scores of three images and three texts of unequal length."""
     vision, text = theirs.config.vision_config, theirs.config.text_config
-    shape = (3, vision.num_channels, vision.image_size, vision.image_size)
-    images = torch.randn(shape, generator=torch.Generator().manual_seed(2))
+    images = random_images(vision)
     tokens, mask = padded_batch(low=6, vocab=30)
     if theirs.config.model_type == "siglip":  # attends to padding
         logits = ours({"source": images, "target": tokens}).logits[:, 0]

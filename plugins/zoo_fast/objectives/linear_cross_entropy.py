@@ -170,7 +170,7 @@ def _add_product(total: Tensor | None, logits: Tensor, states: Tensor, parts: in
         return product if total is None else total.add_(product)
     if total is None:
         return torch.mm(logits.T, states, out_dtype=torch.float32)
-    return torch.addmm(total, logits.T, states, out_dtype=torch.float32, out=total)  # type: ignore[call-overload, no-any-return]
+    return torch.addmm(total, logits.T, states, out_dtype=torch.float32, out=total)
 
 
 def _scale(part: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:

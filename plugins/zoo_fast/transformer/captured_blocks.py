@@ -84,8 +84,9 @@ def _split(mask: Mask) -> tuple[dict[str, Tensor], tuple[tuple[str, Hashable], .
 
 def _join(inputs: Mapping[str, Tensor], settings: tuple[tuple[str, Any], ...]) -> Mask:
     prefix = "mask."
-    tensors = {n.removeprefix(prefix): t for n, t in inputs.items() if n.startswith(prefix)}
-    return Mask(**dict(settings), **tensors)
+    values: dict[str, Any] = dict(settings)
+    values |= {n.removeprefix(prefix): t for n, t in inputs.items() if n.startswith(prefix)}
+    return Mask(**values)
 
 
 def _settings(part: nn.Module) -> Hashable:

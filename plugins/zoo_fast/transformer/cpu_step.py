@@ -50,8 +50,9 @@ class PackedDecoding(Acceleration):
         return self._reason
 
     def _why_not_parts(self, target: TransformerDecoder) -> str | None:
-        if target.position is not None and target.position.has_bias:
-            return f"position '{target.position.name}' adds a bias to the scores"
+        for position in (target.position, *(each.position for each in layer_list(target.blocks))):
+            if position is not None and position.has_bias:
+                return f"position '{position.name}' adds a bias to the scores"
         return why_not_blocks(target)
 
     def step(

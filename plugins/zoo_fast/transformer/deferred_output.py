@@ -28,6 +28,8 @@ class DeferredOutput(Acceleration):
             return "the output layer is tied"
         if target.cap is not None:
             return "the logits have a cap"
+        if target.transform is not None:
+            return "a layer is before the logits"
         return None if is_deferring() else "the logits are not deferred"
 
     def forward(self, target: Output, states: Tensor) -> Tensor:

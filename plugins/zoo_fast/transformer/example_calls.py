@@ -12,10 +12,12 @@ from zoo.attention.query_key_norm import QueryKeyNorm
 from zoo.plugin import Attention, Blueprint, Call, Mask, Memory
 from zoo_alignment.soft import Soft
 from zoo_positions.disentangled import Disentangled
+from zoo_positions.grid_bias import GridBias
 from zoo_positions.rotary import Rotary
 from zoo_tokens.token import Token
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.layer_kind import LayerKind, StackOptions
 from zoo_transformer.norm import Norm
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
@@ -47,21 +49,22 @@ def block_calls(dtype: torch.dtype) -> Iterator[Call]:
 
 def encoder_calls(dtype: torch.dtype) -> Iterator[Call]:
     """Yield calls of the blocks of an encoder."""
-    for share_layers, place, position in (
-        (False, "post", None),
-        (True, "post", None),
-        (False, "pre", None),
-        (True, "pre", None),
-        (False, "post", _DISENTANGLED),
+    bias = Blueprint.of(LayerKind, position=Blueprint.of(GridBias, size=(1, 2)))
+    before = Blueprint.of(Norm, place="pre")
+    for params in (
+        {},
+        {"share_layers": True},
+        {"norm": before},
+        {"norm": before, "share_layers": True},
+        {"position": _DISENTANGLED},
+        {"options": StackOptions(pattern=[bias])},
     ):
         encoder = TransformerEncoder(
             input_dim=DIM,
             layers=2,
             attention=_attention(),
             feed_forward=Blueprint.of(FeedForward, hidden=9),
-            norm=Blueprint.of(Norm, place=place),
-            position=position,
-            share_layers=share_layers,
+            **params,
         ).to(dtype)
         memory = _memory(2, 3, dtype)
         yield Call(encoder, (memory.states, Mask(keys=memory.mask)), method="run_blocks")

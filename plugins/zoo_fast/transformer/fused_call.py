@@ -34,8 +34,9 @@ def run_stack(calls: Sequence[FusedCall], x: Tensor) -> Tensor:
             x, residual = call.norms_after(x, residual)
         return x
     normed = calls[0].block.attention_norm(x)
-    for call, following in zip(calls, [*calls[1:], None], strict=True):
-        normed, x = call.norms_before(normed, x, following and following.block.attention_norm)
+    following = [*(call.block.attention_norm for call in calls[1:]), None]
+    for call, norm in zip(calls, following, strict=True):
+        normed, x = call.norms_before(normed, x, norm)
     return x
 
 

@@ -43,7 +43,9 @@ def _tied_token(embedding: Token) -> Tensor | None:
 
 def output_matrix(output: Output) -> Tensor | None:
     """Return the matrix [V, D] if the logits are its product with the states, else None."""
-    if output.bias is not None or output.scale != 1 or output.cap is not None:
+    if output.bias is not None or output.scale != 1:
+        return None
+    if output.cap is not None or output.transform is not None:
         return None
     if output.embedding is not None:
         return tied_matrix(output.embedding)

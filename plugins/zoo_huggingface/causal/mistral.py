@@ -11,7 +11,7 @@ class Mistral(WindowedLlama):
     """Mistral (Jiang et al. 2023)."""
 
     name = "mistral"
-    model_classes = ("MistralForCausalLM", "MistralModel")
+    model_classes: ClassVar[tuple[str, ...]] = ("MistralForCausalLM", "MistralModel")
     default_kv_heads = REQUIRED
     default_window: ClassVar[int | None] = 4096
     required_values = (

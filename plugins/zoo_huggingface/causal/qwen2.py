@@ -22,7 +22,7 @@ class Qwen2(Llama):
     """Qwen2; its tokenizer adds no start token (Yang et al. 2024)."""
 
     name = "qwen2"
-    model_classes = ("Qwen2ForCausalLM", "Qwen2Model")
+    model_classes: ClassVar[tuple[str, ...]] = ("Qwen2ForCausalLM", "Qwen2Model")
     default_kv_heads = REQUIRED
     adds_bos = False
     unchecked_spec_paths = ("model.bos",)

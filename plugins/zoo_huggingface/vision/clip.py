@@ -16,14 +16,15 @@ from zoo_huggingface.vision.two_towers import (
 )
 
 _EOS, _EOS_PATH = f"{TEXT}.eos_token_id", "model.target.eos"
-_OLD_EOS = 2
-"""The end token of old configs, which is wrong: texts end with the highest token."""
+_DEFAULT_EOS, _OLD_EOS = 49407, 2
+"""That of the config class, and that of old configs, which is wrong: texts end with the highest."""
 
 
 class CLIP(TwoTowerImporter):
     """CLIP, for square images and texts (Radford et al. 2021)."""
 
     name = "clip"
+    image_processor = "CLIP"
     model_classes = ("CLIPModel",)
     image_tokens = 1
     template: ClassVar[Mapping[str, Any]] = {
@@ -81,10 +82,7 @@ class CLIP(TwoTowerImporter):
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)
         target = spec["model"]["target"]
-        eos = get_value(config, _EOS, int, self._defaults[_EOS])
-        if not 0 <= eos < target["embedding"]["vocab"]:
-            raise config_error(_EOS, eos, "it should be a token of the vocabulary")
-        target["eos"] = None if eos == _OLD_EOS else eos
+        target["eos"] = read_eos(config, _EOS, target["embedding"]["vocab"])
         if config.get("has_tokenizer"):
             length = target["encoder"]["position"]["length"]
             texts = {"type": "text", "max_length": length, "truncate": True}
@@ -92,5 +90,17 @@ class CLIP(TwoTowerImporter):
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().update_config(config, spec)
-        eos = get_path(spec, _EOS_PATH)
-        config[_EOS] = _OLD_EOS if eos is None else eos
+        config[_EOS] = write_eos(get_path(spec, _EOS_PATH))
+
+
+def read_eos(config: Config, key: str, vocab: int) -> int | None:
+    """Return the end token of texts; None if it is the highest token of a text."""
+    eos: int = get_value(config, key, int, _DEFAULT_EOS)
+    if not 0 <= eos < vocab:
+        raise config_error(key, eos, "it should be a token of the vocabulary")
+    return None if eos == _OLD_EOS else eos
+
+
+def write_eos(eos: int | None) -> int:
+    """Return the end token of a config."""
+    return _OLD_EOS if eos is None else eos

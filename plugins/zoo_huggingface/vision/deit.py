@@ -20,6 +20,7 @@ class DeiT(ViT):
     name = "deit"
     model_classes = (*_CLASSES.values(), "DeiTModel")
     headless_classes = ("DeiTModel",)
+    image_processor = "DeiT"
     tokens = 2
     template: ClassVar[Mapping[str, Any]] = {
         **ViT.template,
@@ -43,8 +44,8 @@ class DeiT(ViT):
             }
         return content
 
-    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
-        super().update_spec(spec, config)
+    def set_head(self, spec: dict[str, Any], config: Config) -> None:
+        super().set_head(spec, config)
         spec["model"]["distilled"] = _is_distilled(config)
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ class Dinov2(ViT):
     name = "dinov2"
     model_classes = ("Dinov2ForImageClassification", "Dinov2Model")
     headless_classes = ("Dinov2Model",)
+    image_processor = "Bit"
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "classifier",

@@ -30,6 +30,7 @@ class Siglip(TwoTowerImporter):
     """SigLIP, for square images and texts padded to one length (Zhai et al. 2023)."""
 
     name = "siglip"
+    image_processor = "Siglip"
     model_classes = ("SiglipModel",)
     pooled = True
     template: ClassVar[Mapping[str, Any]] = {

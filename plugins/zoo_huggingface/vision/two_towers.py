@@ -20,20 +20,10 @@ _PARTS = {TEXT: "target", IMAGE: "source"}
 """Keys of the config, and the towers of the model."""
 
 
-class TwoTowerImporter(Architecture):
-    """Two towers: images are sources, texts are targets.
-
-    The keys of both configs have the names ``text_config.KEY`` and ``vision_config.KEY``.
-    """
+class TextImageImporter(Architecture):
+    """Model with two configs, whose keys are ``text_config.KEY`` and ``vision_config.KEY``."""
 
     preprocessor_kind = "image"
-    image_tokens: ClassVar[int] = 0
-    """Number of learned vectors before the patches."""
-    pooled: ClassVar[bool] = False
-    """Whether images are pooled by attention, around the encoder."""
-    dim_path = "model.target.embedding.dim"
-    padding_path = "model.target.embedding.padding"
-    unchecked_spec_paths = ("model.scale", "model.bias", "model.source.embedding.image_size")
     used_keys: ClassVar[tuple[str, ...]] = (f"{IMAGE}.image_size", *_PARTS)
 
     @cached_property
@@ -46,10 +36,6 @@ class TwoTowerImporter(Architecture):
         common = {*COMMON_IGNORED_KEYS, *GENERATION_KEYS, "architectures"}
         return super().known_keys | {f"{part}.{key}" for part in _PARTS for key in common}
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
-        return {**extended, "has_tokenizer": (folder / "tokenizer.json").is_file()}
-
     def spec(self, config: Config) -> dict[str, Any]:
         return super().spec(flatten(config))
 
@@ -61,14 +47,47 @@ class TwoTowerImporter(Architecture):
         return {"target": file} if file.is_file() else {}
 
     def set_padding(self, spec: dict[str, Any], config: Config) -> None:
-        """Padding is not masked: the pooled state does not depend on it."""
+        """The padding of the tokenizer is not used: sources are not padded."""
+
+    def read_side(self, config: Config, patch: int) -> int:
+        """Return the side of the images in pixels."""
+        key = f"{IMAGE}.image_size"
+        side = config.get(key, self._defaults[key])
+        if type(side) is not int or side < 1 or side % patch:
+            raise config_error(key, side, f"it should be a multiple of the patch size {patch}")
+        return side
+
+    def write_side(self, spec: Mapping[str, Any], path: str, patch: int, tokens: int) -> int:
+        """Return the side of the images, given the path of the number of positions."""
+        patches = self.require(spec, path) - tokens
+        side = round(max(patches, 0) ** 0.5)
+        if side**2 != patches:
+            raise ZooError(
+                f"{path} is {patches + tokens}; it should be {tokens} + n², for a square image of "
+                "n × n patches"
+            )
+        return int(side * patch)
+
+
+class TwoTowerImporter(TextImageImporter):
+    """Two towers: images are sources, texts are targets."""
+
+    image_tokens: ClassVar[int] = 0
+    """Number of learned vectors before the patches."""
+    pooled: ClassVar[bool] = False
+    """Whether images are pooled by attention, around the encoder."""
+    dim_path = "model.target.embedding.dim"
+    padding_path = "model.target.embedding.padding"
+    unchecked_spec_paths = ("model.scale", "model.bias", "model.source.embedding.image_size")
+
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        extended = super().extend_config(config, folder, weights)
+        return {**extended, "has_tokenizer": (folder / "tokenizer.json").is_file()}
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         source = spec["model"]["source"]
-        key = f"{IMAGE}.image_size"
-        side, patch = config.get(key, self._defaults[key]), source["embedding"]["size"]
-        if type(side) is not int or side < 1 or side % patch:
-            raise config_error(key, side, f"it should be a multiple of the patch size {patch}")
+        patch = source["embedding"]["size"]
+        side = self.read_side(config, patch)
         source["embedding"]["image_size"] = side
         encoders = [source["encoder"], spec["model"]["target"]["encoder"]]
         if self.pooled:
@@ -81,14 +100,8 @@ class TwoTowerImporter(Architecture):
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         path = f"model.source.encoder{'.encoder' * self.pooled}.position.length"
-        patches = self.require(spec, path) - self.image_tokens
-        side = round(max(patches, 0) ** 0.5)
-        if side**2 != patches:
-            raise ZooError(
-                f"{path} is {patches + self.image_tokens}; it should be {self.image_tokens} + n², "
-                "for a square image of n × n patches"
-            )
-        config[f"{IMAGE}.image_size"] = side * get_path(spec, "model.source.embedding.size")
+        patch = get_path(spec, "model.source.embedding.size")
+        config[f"{IMAGE}.image_size"] = self.write_side(spec, path, patch, self.image_tokens)
 
 
 def tower_fields(

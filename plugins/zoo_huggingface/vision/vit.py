@@ -2,14 +2,23 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo import ZooError
+from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Config
-from zoo_huggingface.config_fields import ConfigField, config_error, get_path, get_value
+from zoo_huggingface.config_fields import (
+    ConfigField,
+    config_error,
+    get_mapping,
+    get_path,
+    get_value,
+)
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.labels import read_labels, write_labels
-from zoo_huggingface.optional_head import OptionalHead, is_headless
+from zoo_huggingface.optional_head import OptionalHead
+from zoo_huggingface.preprocessor_files import warn_of_size
 from zoo_huggingface.templates import activation_field, transformer_template
 
 _LENGTH = "model.encoder.position.length"
@@ -20,7 +29,8 @@ class ViT(OptionalHead):
 
     name = "vit"
     preprocessor_kind = "image"
-    unchecked_spec_paths = ("model.source.image_size",)  # any size is allowed without it
+    # Any size is allowed without it.
+    unchecked_spec_paths: ClassVar[tuple[str, ...]] = ("model.source.image_size",)
     model_classes: ClassVar[tuple[str, ...]] = ("ViTForImageClassification", "ViTModel")
     headless_classes: ClassVar[tuple[str, ...]] = ("ViTModel",)
     template: ClassVar[Mapping[str, Any]] = {
@@ -64,6 +74,11 @@ class ViT(OptionalHead):
     tokens: ClassVar[int] = 1
     """Number of learned vectors before the patches."""
 
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        extended = super().extend_config(config, folder, weights)
+        warn_of_size(get_mapping(extended, "preprocessor"), config.get("image_size", 224))
+        return extended
+
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]
         side, patch = get_value(config, "image_size", int, 224), model["source"]["size"]
@@ -74,12 +89,16 @@ class ViT(OptionalHead):
         model["source"]["image_size"] = side
         model["encoder"]["position"]["length"] = (side // patch) ** 2 + self.tokens
         if self.has_head(config):
-            names = read_labels(config)
-            model["classes"] = len(names)
-            spec["preprocessing"] = {"target": {"type": "label", "classes": names}}
+            self.set_head(spec, config)
 
-    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().update_config(config, spec)
+    def set_head(self, spec: dict[str, Any], config: Config) -> None:
+        """Set the number of classes and their names."""
+        names = read_labels(config)
+        spec["model"]["classes"] = len(names)
+        spec["preprocessing"] = {"target": {"type": "label", "classes": names}}
+
+    def image_side(self, spec: Mapping[str, Any]) -> int:
+        """Return the side of the images in pixels."""
         length, patch = self.require(spec, _LENGTH), get_path(spec, "model.source.size")
         side = math.isqrt(max(length - self.tokens, 0))
         if side**2 != length - self.tokens:
@@ -87,6 +106,11 @@ class ViT(OptionalHead):
                 f"{_LENGTH} is {length}; it should be {self.tokens} + n², for a square image of "
                 "n × n patches"
             )
-        config["image_size"] = side * patch
-        if not is_headless(spec):
-            write_labels(config, spec, get_path(spec, "model.classes"))
+        return int(side * patch)
+
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
+        config["image_size"] = self.image_side(spec)
+        classes = get_path(spec, "model.classes")
+        if classes is not None:
+            write_labels(config, spec, classes)

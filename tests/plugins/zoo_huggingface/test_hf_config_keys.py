@@ -25,6 +25,7 @@ SAME_CODE = (
     *("mixtral", "qwen2_moe", "qwen3_moe"),
     *("distilbert", "xlm-roberta", "camembert"),
     *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "wavlm", "siglip", "deit"),
+    *("clip_text_model", "clip_vision_model", "siglip_text_model", "siglip_vision_model"),
 )
 """Architectures whose importers are those of others with other values; in each run, random and
 fuzzed configs compare them with transformers."""

@@ -222,7 +222,7 @@ MODERNBERT = {
     "vocab_size": 50368,
 }  # fmt: skip
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
-EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA}
+EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA, **published_vision.EXTRA}
 
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, *published_seq2seq.ALL]

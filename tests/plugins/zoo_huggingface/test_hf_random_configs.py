@@ -4,8 +4,7 @@ import random
 
 import pytest
 import torch
-from hf_model_kit import compare_logits, generate_both, prompts
-from hf_models import MODELS
+from hf_model_kit import compare_logits, generate_both, load_original, prompts
 from hf_switch_kit import ARCHITECTURES, accepted_switches, build_switched
 from safetensors import safe_open
 
@@ -54,7 +53,7 @@ def test_a_random_config_has_the_outputs_of_transformers(name, number, tmp_path)
     if name == "pegasus":  # transformers computes sinusoidal positions when the file has none
         keys = {key for key in keys if "embed_positions" not in key}
     assert read_keys(exported) == keys
-    again = MODELS[name][0].from_pretrained(exported).eval()
+    again = load_original(name, exported)
     back = compare_logits(name, ours, again)[1]
     if any("parametrizations" in key for key in again.state_dict()):  # a norm is computed again
         torch.testing.assert_close(back, expected, rtol=RELATIVE, atol=RELATIVE)

@@ -34,6 +34,28 @@ def test_stretch_and_crop_are_those_of_pillow():
     np.testing.assert_array_equal(cropped, scaled[2:6])
 
 
+@pytest.mark.parametrize("resample", ["nearest", "bicubic", "lanczos", "box", "hamming"])
+def test_the_filter_is_that_of_pillow(resample):
+    expected = Picture.fromarray(PIXELS).resize((6, 4), Picture.Resampling[resample.upper()])
+    found = _unchanged(Image(schema=RGB, resample=resample).encode(PIXELS))
+    np.testing.assert_array_equal(found, np.asarray(expected))
+
+
+@pytest.mark.parametrize(("scale_to", "scaled"), [(6, (6, 7)), ((8, 6), (6, 8))])
+def test_images_are_scaled_before_the_crop(scale_to, scaled):
+    image = Image(schema=RGB, resize="crop", scale_to=scale_to)  # 9 x 7 pixels: 6 / 7 * 9 = 7.7
+    expected = np.asarray(Picture.fromarray(PIXELS).resize(scaled, Picture.Resampling.BILINEAR))
+    top = (expected.shape[0] - 4) // 2
+    np.testing.assert_array_equal(_unchanged(image.encode(PIXELS)), expected[top : top + 4])
+    batch = np.stack([PIXELS[:4, :6]] * 2)  # of the size of the result, but scaled too
+    np.testing.assert_array_equal(image.encode_many(batch)[0], image.encode(PIXELS[:4, :6]))
+
+
+def test_scale_to_requires_a_crop():
+    with pytest.raises(ZooError, match="scale_to requires resize: crop, not stretch"):
+        Image(schema=RGB, scale_to=8).outputs("source")
+
+
 def test_pad_is_that_of_pillow():
     expected = ImageOps.pad(Picture.fromarray(PIXELS), (6, 4), Picture.Resampling.BILINEAR)
     found = _unchanged(Image(schema=RGB, resize="pad").encode(PIXELS))

@@ -3,8 +3,10 @@ import torch
 import torch.nn.functional as F
 
 from zoo import ZooError
+from zoo.plugin import Blueprint
 from zoo_tokens.token import Token
 from zoo_transformer.output import Output
+from zoo_transformer.output_transform import OutputTransform
 from zoo_vision.patches import Patches
 
 
@@ -34,6 +36,18 @@ def test_an_untied_output_matches_torch_linear():
 
     expected = F.linear(2 * states, output.map.weight, output.bias)
     torch.testing.assert_close(output(states), expected, rtol=0, atol=1e-6)
+
+
+def test_a_layer_before_the_logits_is_that_of_torch():
+    transform = Blueprint.of(OutputTransform, activation="relu", eps=0.1)
+    output = Output(embedding=token(), tied=True, bias=True, transform=transform)
+    states = torch.randn(2, 4, 2)
+    hidden = F.relu(F.linear(states, output.transform.map.weight, output.transform.map.bias))
+    normed = F.layer_norm(hidden, (2,), eps=0.1)
+    expected = F.linear(normed, output.embedding.table.weight, output.bias)
+    torch.testing.assert_close(output(states), expected)
+    names = {name for name, _ in output.transform.named_parameters()}
+    assert names == {"map.weight", "map.bias", "norm.weight", "norm.bias"}
 
 
 def test_a_tied_output_has_gradients_for_the_embedding_table():

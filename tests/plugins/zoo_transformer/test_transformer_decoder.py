@@ -9,9 +9,11 @@ from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot
+from zoo_positions.combined import Combined
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary
 from zoo_positions.sinusoidal import Sinusoidal
+from zoo_positions.t5 import T5
 from zoo_tokens.token import Token
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.layer_kind import LayerKind
@@ -258,6 +260,51 @@ def test_layers_differ_by_their_kind():
         found, state = decoder.step(part, state)
         logits.append(found)
     torch.testing.assert_close(torch.cat(logits, dim=1), expected)
+
+
+def test_each_layer_has_its_own_bias():
+    kinds = [Blueprint.of(LayerKind, position=Blueprint.of(T5, buckets=4, max_distance=8))]
+    decoder = build(memory_dim=0, pattern=kinds, position=Blueprint.of(Learned, length=8)).double()
+    tables = [block.position.table.weight for block in decoder.blocks]
+    assert not torch.equal(*tables)
+    shared = build(memory_dim=0, position=Blueprint.of(Combined, parts=[
+        Blueprint.of(Learned, length=8), Blueprint.of(T5, buckets=4, max_distance=8),
+    ])).double()  # fmt: skip
+    weights = {k: v for k, v in decoder.state_dict().items() if "position" not in k}
+    weights["position.parts.0.table.weight"] = decoder.position.table.weight
+    tokens = torch.tensor([[1, 2, 3, 4, 5, 6]])
+    with torch.no_grad():
+        expected = decoder(tokens, Memory.empty(1))
+        tables[1].copy_(tables[0])
+        shared.load_state_dict({**weights, "position.parts.1.table.weight": tables[0]})
+        same = decoder(tokens, Memory.empty(1))
+    torch.testing.assert_close(same, shared(tokens, Memory.empty(1)))
+    assert not torch.allclose(same, expected)
+
+
+def test_steps_use_the_bias_of_each_layer():
+    kinds = [Blueprint.of(LayerKind, position=Blueprint.of(T5, buckets=4, max_distance=8))]
+    decoder = build(pattern=kinds).double().eval()
+    source = memory(torch.float64)
+    with torch.no_grad():
+        expected = reference_path(decoder, TOKENS, source)
+        state, logits = decoder.start(source, steps=5), []
+        for part in TOKENS.split(1, dim=1):
+            found, state = decoder.step(part, state)
+            logits.append(found)
+    torch.testing.assert_close(torch.cat(logits, dim=1), expected)
+
+
+def test_two_biases_are_rejected():
+    bias = Blueprint.of(T5, buckets=4, max_distance=8)
+    with pytest.raises(SpecError, match="position 't5' and 't5' of a layer both add a bias"):
+        build(pattern=[Blueprint.of(LayerKind, position=bias)], position=bias)
+
+
+def test_a_layer_cannot_add_positions():
+    learned = Blueprint.of(Learned, length=8)
+    with pytest.raises(SpecError, match="require rotary positions, not 'learned'"):
+        build(pattern=[Blueprint.of(LayerKind, position=learned)])
 
 
 def test_layers_without_positions_require_rotary_positions():

@@ -132,8 +132,9 @@ class ImportedModel(Benchmark):
     @torch.no_grad()
     def _original_outputs(self, model: Callable[..., Any]) -> Tensor:
         outputs = model(**self.inputs)
-        result: Tensor = getattr(outputs, "logits", None)
-        return outputs.last_hidden_state if result is None else result
+        name = "logits" if hasattr(outputs, "logits") else "last_hidden_state"
+        result: Tensor = outputs[name]
+        return result
 
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
         if self.part == "forward":

@@ -94,7 +94,7 @@ def bert(shape: Shape) -> Original:
     tokens = shape.tokens(shape.length)
     segments = torch.zeros_like(tokens)
     return Original(
-        BertModel(config),
+        BertModel(config),  # type: ignore[no-untyped-call]
         {"input_ids": tokens, "token_type_ids": segments},
         {"source": torch.stack([tokens, segments], dim=-1)},
         {},
@@ -127,7 +127,8 @@ def whisper(shape: Shape) -> Original:
     )
     samples = SAMPLES_PER_POSITION * shape.length
     audio = torch.randn(shape.batch, samples)
-    features = WhisperFeatureExtractor()(
+    extractor = WhisperFeatureExtractor()  # type: ignore[no-untyped-call]
+    features = extractor(
         list(audio.numpy()), sampling_rate=16000, max_length=samples, return_tensors="pt"
     ).input_features
     target = shape.tokens(max(2, shape.length // 4))

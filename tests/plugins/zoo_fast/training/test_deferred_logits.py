@@ -3,8 +3,11 @@
 import torch
 
 import zoo
+from zoo.plugin import Blueprint
 from zoo_fast.training.deferred_logits import DeferredLogits, defer_logits
 from zoo_tokens.token import Token
+from zoo_transformer.output import Output
+from zoo_transformer.output_transform import OutputTransform
 
 
 def test_operations_compute_the_logits_once():
@@ -39,6 +42,16 @@ def test_logits_are_deferred_only_inside_the_block():
     assert isinstance(logits, DeferredLogits)
     assert logits._computed is None
     torch.testing.assert_close(logits.clone(), states @ token.table.weight.T + bias)
+
+
+def test_a_layer_before_the_logits_is_computed():
+    transform = Blueprint.of(OutputTransform)
+    output = zoo.accelerate(Output(embedding=Token(vocab=4, dim=3), transform=transform))
+    states = torch.randn(2, 3)
+    expected = output(states)
+    with defer_logits():
+        logits = output(states)
+    torch.testing.assert_close(logits.clone(), expected)
 
 
 def test_a_second_bias_computes_the_logits():

@@ -12,6 +12,7 @@ from zoo_fast.transformer.fused_step import why_not_blocks
 ATTENTION = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32}
 PARTS = {
     "post-norm, source": {"position": "sinusoidal", "output": {"tied": True}},
+    "layer before the logits": {"output": {"tied": True, "transform": {"activation": "relu"}}},
     "no bias of keys": {"position": "sinusoidal", "attention": {**ATTENTION, "bias": "qvo"}},
     "pre-norm, grouped heads, rotary": {
         "position": "rotary",
@@ -131,6 +132,15 @@ def test_a_bias_of_queries_and_keys_uses_the_reference_step(position, lean_steps
     assert not lean_steps
     reason = "the attention has a bias that depends on its queries or keys"
     assert why_not_blocks(model.decoder) == reason
+
+
+def test_a_bias_of_each_layer_uses_the_reference_step(lean_steps):
+    model = build({"pattern": [{"position": "t5"}]})
+    memory = model.encode(torch.tensor([[3, 4, 5], [6, 7, 0], [8, 0, 0]]))
+    expected = decode(model.decoder, memory, None)
+
+    assert torch.equal(decode(model.decoder, memory, PackedWeights()), expected)
+    assert not lean_steps
 
 
 def test_hooks_use_the_reference_step(lean_steps):

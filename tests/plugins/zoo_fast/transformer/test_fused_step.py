@@ -31,7 +31,10 @@ CASES = {
     ),
 }
 YARN = {"type": "yarn", "factor": 4.0, "original_length": 4}
-CASES["yarn"] = ({**LLAMA, "position": {"type": "rotary", "scaling": YARN}}, *CASES["llama"][1:])
+CASES["yarn"] = (
+    {**LLAMA, "position": {"type": "rotary", "scaling": YARN}, "output": {"transform": {}}},
+    *CASES["llama"][1:],
+)
 CASES["llama"][1]["scorer"] = {"type": "scaled-dot", "scale": 0.3}
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gpt", "interleaved")]
 ALL = ["post-norm", "llama", "yarn", *SLOW]
