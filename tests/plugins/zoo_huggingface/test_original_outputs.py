@@ -20,16 +20,8 @@ def check(folder, output, *options):
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "gpt2",
-            "bert",
-            "deberta-v2-classifier",
-            "marian",
-            "vit",
-            "clip",
-            "siglip",
-            "vision-encoder-decoder",
-        ),
+        *("gpt2", "bert", "deberta-v2-classifier", "marian", "vit", "clip", "siglip"),
+        "vision-encoder-decoder",
         *("clip_text_model", "clip_vision_model", "beit-features", "blip"),
     ],
 )
