@@ -50,9 +50,10 @@ def test_changed_weights_settings_and_modes_are_not_ignored():
     batch = make_batch(fast)
     before = logits(fast, batch)[-1]
     changes = (
-        lambda model: model.encoder.blocks[0].attention_norm.weight.data.mul_(2),
+        lambda model: model.encoder.blocks[0].attention.value.weight.data.mul_(3),
         lambda model: setattr(model.decoder.blocks[0], "window", 1),
         lambda model: setattr(model.encoder.blocks[0].attention.scorers.first, "scale", 3.0),
+        lambda model: setattr(model.encoder.blocks[0].feed_forward, "activation", "silu"),
     )
     for change in changes:
         for model in (fast, plain):
