@@ -38,7 +38,7 @@ SCORERS, ALIGNMENTS, POSITIONS = _parts("scorer"), _parts("alignment"), _parts("
 
 NO_GRADIENT = {"ngram"}
 """Decoders without parameters that a gradient reaches."""
-POOLED = {"attention-pooling"}
+POOLED = {"attention-pooling", "normed-pooling"}
 """Encoders with parameters for their summary only."""
 
 # Reasons for rejection, by the names and keys that the message contains; the first match counts.
@@ -128,7 +128,7 @@ def test_every_encoder_works_with_every_decoder():
             raise AssertionError(f"{encoder} x {decoder}: {error}") from error
         counts["composed"] += 1
     print(f"\n{len(ENCODERS)} encoders x {len(DECODERS)} decoders: {dict(counts)}")
-    assert counts == {"composed": 99}
+    assert counts == {"composed": 108}
 
 
 # For each part with an attention: the counts over all scorers, alignments and positions.
@@ -179,9 +179,9 @@ def test_every_pair_of_scorer_alignment_and_position_works_in_a_transformer():
     combinations = itertools.product(SCORERS, ALIGNMENTS, [None, *POSITIONS])
     pairs = [c for c in combinations if any(a == b for a, b in zip(c, defaults, strict=True))]
     assert _count_attentions("decoder", "transformer", pairs) == {
-        "composed": 156,
-        "sequential part in a Transformer": 32,
-        "projected keys with a scorer that ignores keys": 16,
+        "composed": 170,
+        "sequential part in a Transformer": 34,
+        "projected keys with a scorer that ignores keys": 17,
         "rotary positions with a scorer that is not an inner product": 6,
         "compared positions with a scorer that is not an inner product": 6,
     }

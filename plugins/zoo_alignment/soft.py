@@ -47,7 +47,7 @@ class Soft(Alignment):
         heads: FromParent[int] = 1,
     ) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.heads = nn.Dropout(dropout), heads
         self.sink = nn.Parameter(torch.empty(heads)) if sink else None
         self.weight_roles: Mapping[str, str] = {"sink": "special"} if sink else {}
         self.reset_parameters()
@@ -59,6 +59,9 @@ class Soft(Alignment):
     def reset_parameters(self) -> None:
         if self.sink is not None:
             nn.init.zeros_(self.sink)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}"
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None

@@ -152,8 +152,9 @@ def _read(
             f"{_EXPECTED[content]}",
             origin,
         ) from None
-    except DataError as error:  # of the file that the value names
-        raise DataError(error.message, f"{origin}: {error.origin}") from None
+    except DataError as error:  # of the file that the value names, or of its content
+        named = f"{origin}: {error.origin}" if error.origin else origin
+        raise DataError(error.message, named) from None
 
 
 Readers = Mapping[str, Callable[[Any, Path], Any]]

@@ -128,12 +128,7 @@ class _Rows(Examples):
             if hasattr(feature, "int2str"):
                 row[column] = feature.int2str(row[column])
         origin = self.origin(index)
-        try:
-            return make_example(self.columns, row, origin, Path(), _READERS)
-        except DataError as error:
-            if error.origin == origin:
-                raise
-            raise DataError(str(error), origin) from None
+        return make_example(self.columns, row, origin, Path(), _READERS)
 
     def origin(self, index: int) -> str:
         return f"{self.name}[{index}]"
@@ -153,7 +148,7 @@ def _read_file(read: Callable[[str | bytes], T], value: Any) -> T:
         return read(path)
     try:
         return read(content)
-    except DataError as error:  # the content has no name; `_Rows` adds that of the row
+    except DataError as error:  # the content has no name; the row is named
         raise DataError(error.message) from None
 
 

@@ -12,7 +12,7 @@ import torch
 
 from zoo import ZooError, load_spec
 from zoo.plugin import Importer, TensorReader
-from zoo_huggingface.canonical import canonical, differences
+from zoo_huggingface.canonical import spec_differences
 from zoo_huggingface.chat_files import read_chat_template
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -27,6 +27,7 @@ from zoo_huggingface.config_keys import (
     COMMON_IGNORED_KEYS,
     DROPPED_KEYS,
     check_keys,
+    forbid_quantized,
     read_defaults,
     read_small_config,
 )
@@ -34,7 +35,7 @@ from zoo_huggingface.generation import (
     GENERATION_KEYS,
     generated_vocab,
     generation_spec,
-    read_generation_config,
+    generation_values,
 )
 from zoo_huggingface.original_outputs import original_outputs
 from zoo_huggingface.preprocessor_files import preprocessor_files, read_preprocessor
@@ -107,7 +108,8 @@ class Architecture(Importer):
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
         """Return the config with the end tokens and whether the output has its own table."""
-        self._check_required(config)
+        for required in self.required_values:
+            required.check(config)
         untied = not self.is_tied(config)
         for name in self.tied_weight_names:
             if name not in weights.metas:
@@ -128,12 +130,7 @@ class Architecture(Importer):
 
     def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
         """Return what the generation config of a folder adds to a config."""
-        if not self.generates:
-            return {}
-        generation = read_generation_config(folder, config)
-        overrides = {key: generation.get(key) for key in ("eos_token_id", *self.start_keys)}
-        given = {key: value for key, value in overrides.items() if value is not None}
-        return {**given, "generation": generation}
+        return generation_values(folder, config, self.start_keys) if self.generates else {}
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None
@@ -244,22 +241,13 @@ class Architecture(Importer):
         if not isinstance(classes, list) or not any(c in classes for c in self.model_classes):
             supported = ", ".join(self.model_classes)
             raise config_error("architectures", classes, f"supported values: {supported}")
-        if config.get("quantization_config"):
-            raise config_error(
-                "quantization_config",
-                config["quantization_config"],
-                "quantized weights are not supported; import a copy of the model with bfloat16 "
-                "weights",
-            )
-        self._check_required(config)
+        forbid_quantized(config)
+        for required in self.required_values:
+            required.check(config)
         for alias, key in self.aliases.items():
             if alias in config and config[alias] != config.get(key):
                 raise config_error(alias, config[alias], f"it should equal '{key}'")
         check_keys(self.name, config, self.known_keys, self._defaults)
-
-    def _check_required(self, config: Config) -> None:
-        for required in self.required_values:
-            required.check(config)
 
     @property
     def config_keys(self) -> set[str]:
@@ -305,14 +293,7 @@ class Architecture(Importer):
         # The spec of an older file lacks options that were added since.
         own = {"zoo": 1, "name": self.name, "model": spec["model"]}
         resolved = [load_spec(each, importer=self).resolve() for each in (own, self.spec(config))]
-        ours, theirs = (
-            canonical(
-                each["model"],
-                next(filter(None, (get_path(each, path) for path in self.dim_path.split()))),
-            )
-            for each in resolved
-        )
-        for path, our_value, their_value in differences(ours, theirs):
+        for path, our_value, their_value in spec_differences(*resolved, self.dim_path):
             if path not in self.unchecked_spec_paths:
                 raise ZooError(
                     f"{path} is {our_value!r}, but {self.name} in transformers has {their_value!r}"

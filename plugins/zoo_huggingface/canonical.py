@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zoo_huggingface.config_fields import get_path
+
 _NORM = {
     "kind": "layer",
     "place": "post",
@@ -64,6 +66,21 @@ def _canonical_value(value: Any, dim: int) -> Any:
     if isinstance(value, list | tuple):
         return [_canonical_value(item, dim) for item in value]
     return canonical(value, dim) if isinstance(value, Mapping) else value
+
+
+def spec_differences(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], dim_path: str
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path and both values of each difference between the models of two resolved specs.
+
+    Args:
+        dim_path: the path of the width, or several, of which one exists.
+    """
+    models = []
+    for spec in (ours, theirs):
+        dims = (get_path(spec, path) for path in dim_path.split())
+        models.append(canonical(spec["model"], next(filter(None, dims))))
+    yield from differences(*models)
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:

@@ -83,6 +83,16 @@ OLDER_DEFAULTS: Mapping[str, Any] = {
 """Defaults of transformers 4 for keys that version 5 removed from some configs."""
 
 
+def forbid_quantized(config: Mapping[str, Any]) -> None:
+    """Raise ZooError if the weights are quantized."""
+    if config.get("quantization_config"):
+        raise config_error(
+            "quantization_config",
+            config["quantization_config"],
+            "quantized weights are not supported; import a copy of the model with bfloat16 weights",
+        )
+
+
 def check_keys(
     name: str, config: Mapping[str, Any], known: Iterable[str], defaults: Mapping[str, Any]
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,16 @@ GENERATION_KEYS = frozenset(
 _OVERRIDE = "override it with --set sampler=..."
 
 Generation = Mapping[str, Any]
+
+
+def generation_values(
+    folder: Path, config: Mapping[str, Any], start_keys: Sequence[str]
+) -> dict[str, Any]:
+    """Return what the generation config of a folder adds to a config: tokens, and itself."""
+    generation = read_generation_config(folder, config)
+    overrides = {key: generation.get(key) for key in ("eos_token_id", *start_keys)}
+    given = {key: value for key, value in overrides.items() if value is not None}
+    return {**given, "generation": generation}
 
 
 def read_generation_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:

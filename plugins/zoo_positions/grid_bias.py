@@ -59,7 +59,8 @@ class GridBias(Position):
         nn.init.normal_(self.table.weight, std=0.02)
 
     def extra_repr(self) -> str:
-        return f"height={self.height}, width={self.width}, class_token={self.class_token}"
+        names = ("height", "width", "heads", "class_token")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
     def bias(
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device

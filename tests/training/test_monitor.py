@@ -56,7 +56,7 @@ def test_a_list_has_values_and_no_mode(tmp_path):
 
 def test_a_metric_needs_validation_data(tmp_path):
     _check(tmp_path, "loss", "seed: 1")
-    with pytest.raises(zoo.SpecError, match=r"'bleu' is computed on validation data"):
+    with pytest.raises(zoo.SpecError, match=r"'monitor' need data to evaluate on"):
         _check(tmp_path, "bleu", "seed: 1")
 
 

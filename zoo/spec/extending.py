@@ -34,7 +34,10 @@ def merge_source(source: Source, overrides: Iterable[str], registry: ComponentRe
 
     Raises:
         SpecError: with the problems of the spec and of all overrides.
+        ZooError: if the overrides are a text.
     """
+    if isinstance(overrides, str):
+        raise ZooError(f"overrides is {overrides!r}; expected a list of such texts")
     document = document_from_data({})
     problems: list[Problem] = []
     try:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from zoo.about import DISTRIBUTION
-from zoo.errors import Place, Problem, SpecError, ZooError
+from zoo.errors import Place, Problem, SpecError
 from zoo.files import FILE_NAME, MAX_NAME
 from zoo.interfaces import (
     Adapter,
@@ -173,8 +173,6 @@ def draft_spec(
     importer: Importer | None = None,
 ) -> Draft:
     """Read a spec and collect its problems; a spec with only unknown keys can still be built."""
-    if isinstance(overrides, str):
-        raise ZooError(f"overrides is {overrides!r}; expected a list of such texts")
     registry = registry or default_registry()
     try:
         document = merge_source(source, overrides, registry)

@@ -26,8 +26,6 @@ def check_monitor(spec: Spec, training: Training) -> None:
     for i, name in enumerate(monitored := monitored_names(training)):
         if name not in names:
             message = f"'{name}' is not a result of the evaluation{suggest(name, names)}"
-        elif name != LOSS and training.validation is None:
-            message = f"'{name}' is computed on validation data; add train.validation"
         elif name in monitored[:i]:
             message = f"'{name}' is listed twice; remove it"
         else:

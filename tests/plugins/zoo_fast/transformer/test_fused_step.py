@@ -200,7 +200,7 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.blocks[0].feed_forward.activation = activation
         norm = decoder.blocks[0].attention_norm
         decoder.blocks[0].attention_norm = RMSNormPlusOne(norm.width, norm.eps)
-        assert reason() == "a norm is neither RMSNorm nor LayerNorm with weight and bias"
+        assert reason() == "the norm is neither RMSNorm nor LayerNorm with weight and bias"
         decoder.blocks[0].attention_norm = norm
         decoder.blocks[0].window = 2
         assert reason() == "a layer has a window"
