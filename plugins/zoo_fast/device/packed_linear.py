@@ -46,8 +46,8 @@ class PackedWeights:
     """Weights in the layout of oneDNN's kernel, which is faster for few rows.
 
     Weights are packed when they are used for the second time, and again after a change. This takes
-    about as long as two calls, and as much memory as the weights until the object is deleted. From
-    ``MAX_BYTES`` on, further weights are not packed.
+    as much memory as the weights until the object is deleted, and as long as some calls, so it is
+    not done for few calls with few rows. From ``MAX_BYTES`` on, further weights are not packed.
 
     Args:
         rows: number of rows of most calls.
@@ -70,11 +70,10 @@ class PackedWeights:
     def use(self) -> Iterator[None]:
         """Use these weights in the calls of `linear` of this thread inside the block.
 
-        Without effect while gradients or autocast are enabled, if there is no such kernel, or if
-        the calls are too few.
+        Without effect while gradients or autocast are enabled, or if there is no such kernel.
         """
         before = getattr(_ACTIVE, "weights", None)
-        _ACTIVE.weights = self if self._repays and _is_supported() else None
+        _ACTIVE.weights = self if _is_supported() else None
         try:
             yield
         finally:
@@ -88,7 +87,7 @@ class PackedWeights:
             return group.linear(x)
         group = self._groups[key] = _Group(layers)
         self._bytes += group.bytes
-        group.can_pack = group.can_pack and self._bytes <= MAX_BYTES
+        group.can_pack = group.can_pack and self._repays and self._bytes <= MAX_BYTES
         return group.plain(x)
 
 

@@ -46,6 +46,15 @@ def test_results_equal_linear_and_weights_are_packed_once(kernel_calls):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize(("rows", "calls", "packs"), [(4, 32, False), (4, 64, True), (8, 2, True)])
+def test_weights_are_packed_if_it_repays(rows, calls, packs, kernel_calls):
+    packed, x, weight = PackedWeights(rows=rows, calls=calls), torch.randn(3, 5), torch.randn(7, 5)
+    for _ in range(3):
+        torch.testing.assert_close(packed.linear(x, (weight, None)), F.linear(x, weight))
+    assert bool(kernel_calls) == packs
+
+
+@torch.no_grad()
 def test_layers_with_one_input_are_concatenated(kernel_calls):
     torch.manual_seed(0)
     x, first, second = torch.randn(3, 5), Linear(5, 7), Linear(5, 2)
