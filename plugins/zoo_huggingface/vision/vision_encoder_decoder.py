@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -121,8 +122,8 @@ class VisionEncoderDecoder(Architecture):
         tokens |= {key: config[key] for key in _TOKENS if config.get(key) is not None}
         model["eos"] = get_eos_id(tokens)
         model["bos"] = get_value(tokens, "decoder_start_token_id", int)
-        model |= {key: dict(encoder.template["model"][key]) for key in ("source", "encoder")}
-        model |= {key: dict(decoder.template[key]) for key in ("target", "decoder")}
+        model |= {key: deepcopy(encoder.template["model"][key]) for key in ("source", "encoder")}
+        model |= {key: deepcopy(decoder.template[key]) for key in ("target", "decoder")}
         with _named("encoder"):
             encoder.fill_spec(spec, _without_class(get_mapping(config, "encoder")))
         with _named("decoder"):

@@ -1,6 +1,7 @@
 """Configs of published models give specs with the published number of parameters."""
 
 import contextlib
+import copy
 
 import pytest
 import torch
@@ -259,6 +260,19 @@ def test_shipped_specs_equal_those_of_published_configs(config, shipped, differe
     spec = IMPORTERS[config["model_type"]].spec(config)
     ours = zoo.load_spec(shipped).resolve()["model"]
     assert zoo.load_spec(spec).resolve()["model"] == ours | difference
+
+
+def test_specs_do_not_change_the_templates_of_importers():
+    templates = {name: importer.template for name, importer in IMPORTERS.items()}
+    before = copy.deepcopy(templates)
+    parts = [(hf.ViTConfig(), hf.GPT2Config()), (hf.DeiTConfig(), hf.TrOCRConfig())]
+    for encoder, decoder in parts:
+        config = hf.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+        with contextlib.suppress(zoo.ZooError):
+            IMPORTERS["vision-encoder-decoder"].spec(config.to_dict())
+    for config in ALL:
+        IMPORTERS[config["model_type"]].spec(config)
+    assert templates == before
 
 
 INVALID = [None, True, -1, 0, 3, 1e400, "", "x", [], [[]], [None], {}, {"rope_type": []}, {"a": {}}]
