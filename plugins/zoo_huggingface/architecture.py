@@ -291,9 +291,9 @@ class Architecture(Importer):
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:
         """Raise ZooError unless importing the config gives the same spec."""
         # The spec of an older file lacks options that were added since.
-        own = {"zoo": 1, "name": self.name, "model": spec["model"]}
-        resolved = [load_spec(each, importer=self).resolve() for each in (own, self.spec(config))]
-        for path, our_value, their_value in spec_differences(*resolved, self.dim_path):
+        specs = ({"zoo": 1, "name": self.name, "model": spec["model"]}, self.spec(config))
+        ours, theirs = (load_spec(each, importer=self).resolve() for each in specs)
+        for path, our_value, their_value in spec_differences(ours, theirs, self.dim_path):
             if path not in self.unchecked_spec_paths:
                 raise ZooError(
                     f"{path} is {our_value!r}, but {self.name} in transformers has {their_value!r}"

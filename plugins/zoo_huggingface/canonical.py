@@ -76,11 +76,12 @@ def spec_differences(
     Args:
         dim_path: the path of the width, or several, of which one exists.
     """
-    models = []
-    for spec in (ours, theirs):
+
+    def model(spec: Mapping[str, Any]) -> dict[str, Any]:
         dims = (get_path(spec, path) for path in dim_path.split())
-        models.append(canonical(spec["model"], next(filter(None, dims))))
-    yield from differences(*models)
+        return canonical(spec["model"], next(filter(None, dims)))
+
+    yield from differences(model(ours), model(theirs))
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:
