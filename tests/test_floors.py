@@ -28,7 +28,7 @@ LEVELS = [
     {"zoo.artifact"},
     {"zoo.exchange"},
     {"zoo.hub"},
-    {"zoo.evaluation"},
+    {"zoo.evaluation", "zoo.inspection"},
     {"zoo.training"},
     {"zoo.demo", "zoo.scaffold", "zoo.testing"},
     {"zoo.cli"},

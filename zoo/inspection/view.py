@@ -1,0 +1,91 @@
+"""What a model attended to on one input, independent of how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import Tensor
+
+ViewKind = Literal["self", "cross", "pooling", "edges", "glimpses", "memory", "ctc"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Positions that attend or are attended to.
+
+    Args:
+        name: what the positions are, such as "source" or "output".
+        labels: the text of each position, such as its token.
+        grid: height and width if the positions are those of an image or a feature map, by rows;
+            labels before them (a class token) are not part of the grid.
+    """
+
+    name: str
+    labels: Sequence[str]
+    grid: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A component of an attention module: what it computes, by its own documentation.
+
+    Args:
+        kind, name: the component, such as "scorer" and "additive".
+        text: its equation, as in its docstring.
+        paper: the paper it cites.
+        parameters: its parameters in the resolved spec.
+    """
+
+    kind: str
+    name: str
+    text: str
+    paper: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerView:
+    """The weights of one attention module, of all its heads.
+
+    Args:
+        path: the module's path in the model, such as "decoder.blocks.0.cross".
+        kind: what is shown.
+        weights: [H, T, S] in float32; over the edges of a graph [H, E].
+        rows, columns: the T positions that attend, and the S that are attended to.
+        equations: scorer, alignment and what else computes the weights.
+    """
+
+    path: str
+    kind: ViewKind
+    weights: Tensor
+    rows: Axis
+    columns: Axis
+    equations: Sequence[Equation] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Everything that is shown of one input of one model.
+
+    Args:
+        model: the name of the model.
+        inputs: each input as it was given, by its role: {"source": "A casa ."}.
+        output: the generated or forced output as text; None for models without one.
+        layers: one view for each attention module, in the order of the model.
+        spec: the resolved spec.
+        provenance: what is needed to compute the view again: reference and hash of the model,
+            version of the zoo, providers of the components, sampler, length.
+        images: pixels [H, W, 3] as uint8 by role, for overlays.
+        edges: target and source node of each edge [2, E], for graphs.
+    """
+
+    model: str
+    inputs: Mapping[str, Any]
+    output: str | None
+    layers: Sequence[LayerView]
+    spec: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    images: Mapping[str, Tensor] = field(default_factory=dict)
+    edges: Tensor | None = None
