@@ -24,7 +24,6 @@ LEVELS = [
     {"zoo.spec"},
     {"zoo.data"},
     {"zoo.generation", "zoo.plotting"},
-    {"zoo.heatmap"},
     {"zoo.artifact"},
     {"zoo.exchange"},
     {"zoo.hub"},

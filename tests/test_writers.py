@@ -21,7 +21,7 @@ from zoo.errors import ZooError
 from zoo.exchange.export_plan import ExportPlan
 from zoo.exchange.mapping import TensorPlan
 from zoo.files import atomic_write
-from zoo.heatmap import Heatmap, save_png
+from zoo.inspection.heatmap import Heatmap, save_png
 from zoo.hub.cache import Cache
 from zoo.hub.lock_file import LOCK_FILE, Pin, write_pin
 from zoo.hub.publish import write_model_card

@@ -79,7 +79,7 @@ def _show_translations(translations: Mapping[str, Sequence[Translation]]) -> Non
 def _show_alignments(translations: Mapping[str, Sequence[Translation]], folder: Path) -> None:
     """Print the attention weights of the first sentence, save those of all as pictures."""
     from zoo.errors import MissingExtra
-    from zoo.heatmap import render_text, save_png
+    from zoo.inspection.heatmap import render_text, save_png
 
     _print_heading("Attention weights of the first sentence (rows: output, columns: source)")
     width = console().width

@@ -104,7 +104,7 @@ def _print_alignment(
     from zoo.demo.reversal import to_letters
     from zoo.demo.training import predict
     from zoo.errors import MissingExtra
-    from zoo.heatmap import Heatmap, render_text, save_png
+    from zoo.inspection.heatmap import Heatmap, render_text, save_png
 
     with recording(model) as log:
         (predicted,) = predict(model, sampler, [source])

@@ -18,7 +18,7 @@ from zoo.data.tokenizer import Tokenizer
 from zoo.demo.words import Word, split_words
 from zoo.errors import ZooError
 from zoo.generation.pipeline import Hypothesis, generate
-from zoo.heatmap import Heatmap
+from zoo.inspection.heatmap import Heatmap
 from zoo.interfaces import Model
 
 BEAM = {"type": "beam", "width": 5, "n_best": 1, "length_penalty": 1.0}

@@ -2,7 +2,7 @@
 
 import torch
 
-from zoo.heatmap import Heatmap, render_text
+from zoo.inspection.heatmap import Heatmap, render_text
 
 
 def test_single_letters_are_one_header():
