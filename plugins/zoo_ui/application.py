@@ -122,7 +122,7 @@ class Requests:
         try:
             report = await self._checks.check(str(body["page"]), body["sequence"], body["data"])
         except Superseded:
-            return JSONResponse({"error": "superseded by a newer check"}, status_code=409)
+            return JSONResponse({"superseded": True})
         return JSONResponse(report)
 
     async def parts(self, request: Request) -> Response:
@@ -170,7 +170,8 @@ def _model_arguments(body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _report_error(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=400)
+    """Return the error as an answer; browsers log the status of other responses as an error."""
+    return JSONResponse({"error": str(error)})
 
 
 async def _read_body(request: Request, *keys: str) -> dict[str, Any]:

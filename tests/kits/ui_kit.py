@@ -70,7 +70,8 @@ class UiServer:
         status, _, content = self.send(
             method, path, {"Authorization": f"Bearer {self.token}"}, body
         )
-        return {"status": status, **json.loads(content)} if status != 200 else json.loads(content)
+        assert status == 200, content
+        return json.loads(content)
 
     def lines(self, path: str, body: Any) -> list[Any]:
         """Return the lines of JSON of an answer."""

@@ -79,7 +79,7 @@ class Builder {
       h("div", { class: "workbench" },
         h("div", { class: "editor" }, this.form.element),
         h("aside", {},
-          h("section", { class: "panel", "aria-label": "Check" }, this.status, this.result),
+          h("section", { class: "panel check", "aria-label": "Check" }, this.status, this.result),
           h("section", { class: "panel" }, h("div", { class: "heading" }, h("h2", {}, "YAML"),
             copyButton("Copy YAML", () => toYaml(this.data)),
             h("a", { href: "#/build", class: "button quiet" }, "Open another")), this.yaml))));
@@ -108,9 +108,9 @@ class Builder {
     this.status.className = "status busy";
     try {
       const report = await request("/api/check", { page, sequence: own, data: this.data }, this.signal);
-      if (own === sequence) this.showReport(report);
+      if (own === sequence && !report.superseded) this.showReport(report);
     } catch (error) {
-      if (error.name === "AbortError" || error.status === 409 || own !== sequence) return;
+      if (error.name === "AbortError" || own !== sequence) return;
       this.status.className = "status invalid";
       this.status.textContent = error.message;
     }

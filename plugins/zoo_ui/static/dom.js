@@ -21,7 +21,7 @@ export function announce(text) {
 async function read(response) {
   if (response.status === 403) throw new Error("The server has been started again: open the address that it printed.");
   const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
+  if (answer.error) throw new Error(answer.error);
   return answer;
 }
 
@@ -51,7 +51,7 @@ export async function request(path, body, signal) {
 /** Yield the lines of JSON of a response as they come. */
 export async function* lines(path, body, signal) {
   const response = await post(path, body, signal);
-  if (!response.ok) await read(response);
+  if (!response.headers.get("Content-Type").includes("ndjson")) await read(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -151,7 +151,7 @@ export class SpecForm {
     const inner = part ? this.fields(this.schema.parameters(part.definition), path, value) : [];
     const isSet = value !== undefined && value !== null;
     const head = this.heading(field, path, choose, isSet ? this.remove(field, path) : "");
-    const body = inner.length ? this.details(text, path.length < 4, { class: "parameters" }, h("summary", {}, "parameters"), ...inner) : "";
+    const body = inner.length ? this.details(text, path[0] === "model", { class: "parameters" }, h("summary", {}, "parameters"), ...inner) : "";
     return h("section", { class: "slot", "data-path": text }, ...head, body);
   }
 
@@ -159,11 +159,11 @@ export class SpecForm {
     const text = formatPath(path);
     if (value === undefined || value === null) {
       const add = h("button", { type: "button", id: `field-${text}`, class: "quiet", onclick: () => this.restructure(path, {}), "aria-label": `Set ${text}` }, "set");
-      return h("section", { class: "slot", "data-path": text }, ...this.heading(field, path, field.isRequired ? add : add));
+      return h("section", { class: "slot", "data-path": text }, ...this.heading(field, path, add));
     }
     if (typeof value !== "object" && field.shorthand) return this.input({ ...field, kind: "data" }, path, value);
     const inner = this.fields(this.schema.parameters(field.definition), path, value);
-    const body = this.details(text, path.length < 3, { class: "parameters" }, h("summary", {}, "parameters"), ...inner);
+    const body = this.details(text, path[0] === "model", { class: "parameters" }, h("summary", {}, "parameters"), ...inner);
     return h("section", { class: "slot", "data-path": text }, ...this.heading(field, path, this.remove(field, path)), body);
   }
 

@@ -37,7 +37,8 @@ export function chooseParts({ schema, data, path, field, parameters, onselect })
   const rejected = h("ul", { class: "problems" });
   const others = h("details", { hidden: true }, h("summary", {}), rejected);
   const element = dialog(`Parts for ${formatPath(path)}`, status, list, others);
-  element.addEventListener("close", () => controller.abort());
+  let isComplete = false;
+  element.addEventListener("close", () => isComplete || controller.abort());
 
   const candidates = field.parts.map((part) => ({ type: part.type ?? "", values: part === current ? [value] : schema.candidates(part, value, data) }));
   const wanted = new Map(field.parts.map((part) => [part.type ?? "", part]));
@@ -71,6 +72,7 @@ export function chooseParts({ schema, data, path, field, parameters, onselect })
   async function check() {
     try {
       for await (const result of lines("/api/parts", { data, path, candidates }, controller.signal)) add(result);
+      isComplete = true;
       status.textContent = `${list.children.length} of ${candidates.length} parts fit; the number is the difference in parameters.`;
     } catch (error) {
       if (error.name !== "AbortError") status.replaceChildren(problem(error));

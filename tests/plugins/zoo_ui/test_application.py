@@ -37,7 +37,7 @@ def test_component_has_formula_parameters_and_shapes(server):
     hidden = next(row for row in component["parameters"] if row["name"] == "hidden")
     assert hidden["text"].startswith("width of the hidden layer; by default 128, and with project")
     missing = server.call("/api/component?kind=scorer&plugin=bahdanau&name=absent")
-    assert missing == {"status": 400, "error": "no scorer named 'bahdanau:absent' is installed"}
+    assert missing == {"error": "no scorer named 'bahdanau:absent' is installed"}
 
 
 def test_check_is_that_of_the_command_line(server, spec):
@@ -73,8 +73,8 @@ def test_a_newer_check_of_a_page_supersedes_older_ones(server, spec):
         thread.join()
     assert answers[11]["ok"]
     others = [answers[number] for number in range(11)]
-    assert all(each.get("ok") or each["status"] == 409 for each in others)
-    assert _check(server, "typing", 3, spec)["status"] == 409
+    assert all(each.get("ok") or each["superseded"] for each in others)
+    assert _check(server, "typing", 3, spec)["superseded"]
     assert _check(server, "another page", 3, spec)["ok"]
 
 
@@ -116,7 +116,7 @@ def test_laws_run_one_after_the_other(server):
     ],
 )
 def test_malformed_requests_are_errors(server, body, message):
-    assert server.call("/api/check", body) == {"status": 400, "error": message}
+    assert server.call("/api/check", body) == {"error": message}
 
 
 def test_yaml_with_problems(server):
