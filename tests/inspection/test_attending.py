@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 import zoo
-from zoo.inspection.attending import record_pass
+from zoo.inspection.layers import record_pass
 
 G2P = "g2p-bahdanau"
 
@@ -18,7 +18,7 @@ def g2p():
 def _forced(model, word, tokens):
     """The weights [H, T, S] of an attention whose decoder reads the tokens one by one."""
     source = torch.tensor([zoo.plugin.Tokenizer(model.tokenizer["source"]).encode([word])[0]])
-    log = record_pass(model, {"source": source, "target": torch.tensor([[1, *tokens, 2]])})
+    log, _ = record_pass(model, {"source": source, "target": torch.tensor([[1, *tokens, 2]])})
     return torch.cat(log["decoder.attention"], dim=2)[0]
 
 

@@ -1,31 +1,22 @@
-"""`zoo.attend`: what a model attends to on one input.
-
-Notation: B batch, H heads, T rows, S columns, E edges.
-"""
+"""`zoo.attend`: what a model attends to on one input."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
-from zoo.attention import recording
 from zoo.errors import ZooError
 from zoo.generation.pipeline import ComponentSpec
 from zoo.generation.text_inputs import get_tokenizer
 from zoo.hub.models import Source, load
-from zoo.inspection.axes import Positions, find_positions, make_axis
-from zoo.inspection.dimensions import Dependence, Log, find_dependence
-from zoo.inspection.equations import find_equations
-from zoo.inspection.passes import TARGET, OutputOptions, Pass, prepare_pass
+from zoo.inspection.layers import find_edges, view_layers
+from zoo.inspection.passes import TARGET, OutputOptions, prepare_pass
+from zoo.inspection.pixels import find_images
 from zoo.inspection.provenance import describe_provenance
-from zoo.inspection.view import Axis, LayerView, View, ViewKind
+from zoo.inspection.view import View
 from zoo.interfaces import Filter, Model, Sampler
-from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry
 
 
@@ -70,81 +61,27 @@ def attend(
         seed=seed,
     )
     looked_at = prepare_pass(loaded, inputs, options, registry)
-    layers = _view_layers(loaded, looked_at)
+    layers = view_layers(loaded, looked_at)
     if not layers:
         raise ZooError(
             f"model '{loaded.name}' computes no attention weights on this input, so there is "
             "nothing to show"
         )
-    tokenizer = get_tokenizer(loaded, TARGET)
-    tokens = looked_at.output
-    text = None if tokens is None else " ".join(map(str, tokens))
-    if tokens is not None and tokenizer is not None:
-        text = tokenizer.decode(tokens)
     return View(
         model=str((loaded.spec or {}).get("name") or loaded.name),
         inputs=looked_at.inputs,
-        output=text,
+        output=_decode(loaded, looked_at.output),
         layers=layers,
         spec=loaded.spec or {},
         provenance=describe_provenance(loaded, model, looked_at, options),
+        images=find_images(looked_at),
+        edges=find_edges(loaded.batch_schema() or {}, looked_at.batch, layers),
     )
 
 
-def _view_layers(model: Model, looked_at: Pass) -> list[LayerView]:
-    log = record_pass(model, looked_at.batch)
-    schema = model.batch_schema() or {}
-    dependence = find_dependence(log, partial(record_pass, model), schema, looked_at.batch)
-    positions = find_positions(model, looked_at)
-    layers = []
-    for path, calls in log.items():
-        if not calls:
-            continue
-        equations = find_equations(model, path)
-        for name, weights, own in _join_calls(path, calls, dependence[path]):
-            kind, rows, columns = _classify(positions, weights, own)
-            layers.append(LayerView(name, kind, weights, rows, columns, equations))
-    return layers
-
-
-@torch.no_grad()
-def record_pass(model: Model, batch: Mapping[str, Tensor]) -> Log:
-    """Return the weights of all attention modules in a forward pass, in evaluation mode."""
-    with evaluation_mode(model), recording(model) as log:
-        model(batch)
-    return log
-
-
-def _join_calls(
-    path: str, calls: Sequence[Tensor], dependence: Dependence
-) -> Iterator[tuple[str, Tensor, Dependence]]:
-    """Yield the weights [H, T, S] of a module.
-
-    Calls with one row each are the steps of a recurrence, which are joined. Calls with rows of
-    their own are those of several layers that share the module.
-    """
-    weights = [call[0].float().cpu() for call in calls]
-    is_step = all(each.dim() == 3 and each.shape[1] == 1 for each in weights)
-    if is_step and not dependence.sizes[0]:
-        S = max(each.shape[2] for each in weights)
-        joined = torch.cat([F.pad(each, (0, S - each.shape[2])) for each in weights], dim=1)
-        yield path, joined, dependence
-        return
-    for number, each in enumerate(weights, 1):
-        name = path if len(weights) == 1 else f"{path}#{number}"
-        yield name, each, Dependence(frozenset(), dependence.sizes)
-
-
-def _classify(
-    positions: Sequence[Positions], weights: Tensor, dependence: Dependence
-) -> tuple[ViewKind, Axis, Axis]:
-    """Return what weights [H, T, S] show, with their axes."""
-    _, T, S = weights.shape
-    rows_dims = dependence.calls | dependence.sizes[0]
-    columns_dims = dependence.sizes[1]
-    columns = make_axis(positions, columns_dims, S, written=False)
-    is_self = rows_dims == columns_dims and T == S
-    rows = make_axis(positions, rows_dims, T, written=not is_self)
-    if is_self and rows_dims | columns_dims:
-        return "self", rows, columns
-    return "cross", rows, columns
+def _decode(model: Model, tokens: Sequence[int] | None) -> str | None:
+    """Return the text of an output; IDs without a tokenizer."""
+    if tokens is None:
+        return None
+    tokenizer = get_tokenizer(model, TARGET)
+    return " ".join(map(str, tokens)) if tokenizer is None else tokenizer.decode(tokens)

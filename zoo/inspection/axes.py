@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from zoo.data.tokenizer import Tokenizer
 from zoo.generation.raw_inputs import read_value
 from zoo.generation.text_inputs import get_tokenizer
 from zoo.inspection.dimensions import Dims
 from zoo.inspection.passes import PROMPT, TARGET, Pass
+from zoo.inspection.pixels import is_image
 from zoo.inspection.view import Axis
 from zoo.interfaces import Model
 
@@ -34,6 +35,7 @@ class Positions:
         written: for an output, the label of the position that is predicted at each step.
         seconds: the duration, if the positions are points in time.
         image: height and width, if the positions are parts of an image.
+        grid: height and width, if the labels are those of a grid.
     """
 
     name: str
@@ -42,15 +44,17 @@ class Positions:
     written: Sequence[str] | None = None
     seconds: float | None = None
     image: tuple[int, int] | None = None
+    grid: tuple[int, int] | None = None
 
 
 def find_positions(model: Model, looked_at: Pass) -> list[Positions]:
     """Return the positions of each key of the batch, those with labels first."""
     schema = model.batch_schema() or {}
     found = [
-        _key_positions(model, looked_at, key, dims)
+        each
         for key, dims in ((k, schema[k].dims) for k in looked_at.batch if k in schema)
         if dims is not None and len(dims) > 1
+        for each in _key_positions(model, looked_at, key, dims)
     ]
     return sorted(found, key=lambda each: each.read is None)
 
@@ -62,16 +66,16 @@ def make_axis(positions: Sequence[Positions], dims: Dims, size: int, *, written:
         written: whether the positions of an output are called by the tokens that are predicted
             there, and not by those that are read.
     """
-    for each in positions:
+    for each in sorted(positions, key=lambda each: each.dims != dims):
         if each.image is not None and (dims & each.dims or not dims):
             grid = _find_grid(size, each.image)
             if grid is not None:
-                extra = _numbers("extra", size - math.prod(grid))
+                extra = numbers("extra", size - math.prod(grid))
                 cells = [f"{y}, {x}" for y in range(grid[0]) for x in range(grid[1])]
                 return Axis(each.name, [*extra, *cells], grid)
         if dims & each.dims:
-            return Axis(each.name, _fit(each, size, written=written))
-    return Axis(QUERY if size == 1 else SLOT, _numbers("", size))
+            return Axis(each.name, _fit(each, size, written=written), each.grid)
+    return Axis(QUERY if size == 1 else SLOT, numbers("", size))
 
 
 def _fit(positions: Positions, size: int, *, written: bool) -> list[str]:
@@ -80,44 +84,43 @@ def _fit(positions: Positions, size: int, *, written: bool) -> list[str]:
         return [f"{(i + 0.5) * positions.seconds / size:.2f} s" for i in range(size)]
     labels = positions.written if written and positions.written else positions.read
     if labels is None or size < len(labels) - 1:
-        return _numbers("", size)
+        return numbers("", size)
     labels = labels[-size:] if written else labels[:size]
-    return [*_numbers("extra", size - len(labels)), *labels]
+    return [*numbers("extra", size - len(labels)), *labels]
 
 
 def _key_positions(
     model: Model, looked_at: Pass, key: str, dims: tuple[str | int, ...]
-) -> Positions:
+) -> Iterator[Positions]:
     tensor, preprocessor = looked_at.batch[key], looked_at.preprocessors.get(key)
-    content = None if preprocessor is None else preprocessor.content
     named = [d for d in dims[1:] if isinstance(d, str)]
-    if content == "image" or (tensor.is_floating_point() and len(dims) == 4):
-        return Positions(key, frozenset(named), image=(tensor.shape[-2], tensor.shape[-1]))
-    first = frozenset(named[:1])
-    if tensor.is_floating_point():
+    every, first = frozenset(named), frozenset(named[:1])
+    if is_image(looked_at, key):
+        yield Positions(key, every, image=(tensor.shape[-2], tensor.shape[-1]))
+        return
+    is_target = key == TARGET
+    if tensor.is_floating_point() or (is_target and not looked_at.reads_target):
         seconds = None
-        if preprocessor is not None and content == "audio" and key in looked_at.inputs:
+        if preprocessor is not None and preprocessor.content == "audio":
             samples, rate = read_value(preprocessor, looked_at.inputs[key])
             seconds = len(samples) / rate
-        return Positions(key, first, seconds=seconds)
-    is_target = key == TARGET
-    if is_target and not looked_at.reads_target:
-        return Positions(key, first)
-    labels = _token_labels(model, key, tensor[0] if tensor.dim() == len(dims) else tensor[0, :, 0])
-    if not is_target:
-        return Positions(key, first, labels)
-    name = "text" if model.generation_input == PROMPT else "output"
-    return Positions(name, first, labels[:-1], labels[1:])
-
-
-def _token_labels(model: Model, key: str, ids: Tensor) -> list[str]:
-    """Return the text of each token [S], or of the tokens of each sentence [S, W]."""
+        yield Positions(key, first, seconds=seconds)
+        return
+    ids = tensor[0] if tensor.dim() == len(dims) else tensor[0, ..., 0]  # without segments
+    if tensor.dtype == torch.bool:
+        return
     tokenizer = get_tokenizer(model, key) or get_tokenizer(model, "source")
-    if ids.dim() == 1:
-        return [token_label(tokenizer, number) for number in ids.tolist()]
-    pad = (model.batch_schema() or {})[key].pad
-    rows = ids.flatten(1).tolist()
-    return [" ".join(token_label(tokenizer, n) for n in row if n != pad) for row in rows]
+    labels = [token_label(tokenizer, number) for number in ids.flatten().tolist()]
+    if is_target:
+        name = "text" if model.generation_input == PROMPT else "output"
+        yield Positions(name, first, labels[:-1], labels[1:])
+    elif len(named) == 1:
+        yield Positions(key, first, labels)
+    elif len(named) == 2 and ids.dim() == 2:  # sentences of words, or a grid of tokens
+        pad, (H, W) = (model.batch_schema() or {})[key].pad, ids.shape
+        words = [[labels[i * W + j] for j in range(W) if ids[i, j] != pad] for i in range(H)]
+        yield Positions(key, first, [" ".join(row) for row in words])
+        yield Positions(key, every, labels, grid=(H, W))
 
 
 def token_label(tokenizer: Tokenizer | None, number: int) -> str:
@@ -139,13 +142,17 @@ def _find_grid(size: int, image: tuple[int, int]) -> tuple[int, int] | None:
     """Return height and width of a grid with the aspect of an image, and at most a few positions
     before it; None if there is none."""
     ratio = image[0] / image[1]
+    rounded = None
     for extra in range(min(_MAX_EXTRA, size - 1) + 1):
         height = round(math.sqrt((size - extra) * ratio))
         width = (size - extra) // max(height, 1)
         if height * width == size - extra and abs(height - width * ratio) < 0.5:
-            return height, width
-    return None
+            if height * image[1] == width * image[0]:
+                return height, width
+            rounded = rounded or (height, width)
+    return rounded
 
 
-def _numbers(prefix: str, count: int) -> list[str]:
+def numbers(prefix: str, count: int) -> list[str]:
+    """Return numbers from 1, after a prefix."""
     return [f"{prefix} {number}".strip() for number in range(1, count + 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from torch import Tensor
 
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError
-from zoo.generation.pipeline import ComponentSpec, generate
+from zoo.generation.pipeline import ComponentSpec, build_request, generate_batch
 from zoo.generation.prediction import prediction_batch
-from zoo.generation.raw_inputs import model_device
+from zoo.generation.raw_inputs import encode_inputs, model_device
 from zoo.generation.text_inputs import encode_batch, encode_prompt, get_tokenizer
 from zoo.interfaces import Filter, Model, Preprocessor, Sampler
 from zoo.interfaces.embedding import to_eos_ids
@@ -22,6 +23,7 @@ from zoo.registry.component_registry import ComponentRegistry
 
 TARGET, PROMPT = "target", "prompt"
 MAX_LENGTH = 64
+_TEXTS = ("text", "texts", "label", "labels", "messages")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class Pass:
 
     Args:
         batch: the input of the model, with the output as targets.
-        inputs: the values by role.
+        inputs: the values by role; a file is a `Path`.
         preprocessors: those of the model, by key of the batch.
         output: the tokens of the output, without start and end tokens; None without an output.
         is_generated: whether the model generated the output.
@@ -62,24 +64,42 @@ def prepare_pass(
 ) -> Pass:
     """Return the pass of one input; a model that generates does so, unless the output is given."""
     preprocessors = build_preprocessors(model, registry=registry)
-    if model.generation_input is None:
-        if options != OutputOptions():
-            raise ZooError(
-                f"model '{model.name}' does not generate, so it has no output, sampler or prompt"
-            )
-        inputs = value if isinstance(value, Mapping) else {_first_key(model): value}
-        raw = {k: p for k, p in preprocessors.items() if k in inputs and _is_ids(inputs[k])}
-        encoding = {key: p for key, p in preprocessors.items() if key not in raw}
-        example = inputs if raw or _is_ids(value) else value
-        return Pass(prediction_batch(model, encoding, [example]), inputs, preprocessors)
-    batch = encode_batch(model, [value], registry)
+    inputs = _name_inputs(model, value, preprocessors)
+    if model.generation_input is not None:
+        return _prepare_output(model, inputs, options, preprocessors, registry)
+    if options != OutputOptions():
+        raise ZooError(
+            f"model '{model.name}' does not generate, so it has no output, sampler or prompt"
+        )
+    encoding = _without_ids(preprocessors, inputs)
+    if hasattr(model, "embed"):
+        return Pass(encode_inputs(model, encoding, [inputs]), inputs, preprocessors)
+    named = inputs if isinstance(value, Mapping) or _is_numeric(value) else value
+    return Pass(prediction_batch(model, encoding, [named]), inputs, preprocessors)
+
+
+def _prepare_output(
+    model: Model,
+    inputs: Mapping[str, Any],
+    options: OutputOptions,
+    preprocessors: Mapping[str, Preprocessor],
+    registry: ComponentRegistry | None,
+) -> Pass:
+    (key, value), *_ = inputs.items()
+    if isinstance(value, np.ndarray) and key not in preprocessors:
+        batch = encode_inputs(model, {}, [inputs])
+    else:
+        batch = encode_batch(model, [value], registry)
+    if options.prompt is not None:
+        batch |= encode_prompt(model, options.prompt, 1)
+    tokens, has_ended, is_generated = _find_output(model, batch, options, preprocessors, registry)
+    prefix = _find_prefix(model, batch)
     is_prompt = model.generation_input == PROMPT
-    tokens, ended, is_generated = _find_output(model, value, options, preprocessors, registry)
-    prefix = batch.pop(PROMPT)[0].tolist() if is_prompt else _target_prefix(model, options)
-    target = _build_target(model, prefix, tokens or [], ended=ended or is_prompt)
+    target = _build_target(model, prefix, tokens or [], ended=has_ended or is_prompt)
+    batch.pop(PROMPT, None)
     return Pass(
         {**batch, TARGET: torch.tensor([target], device=model_device(model))},
-        {model.generation_input: value},
+        inputs,
         preprocessors,
         tokens,
         is_generated,
@@ -89,7 +109,7 @@ def prepare_pass(
 
 def _find_output(
     model: Model,
-    value: Any,
+    batch: Mapping[str, Tensor],
     options: OutputOptions,
     preprocessors: Mapping[str, Preprocessor],
     registry: ComponentRegistry | None,
@@ -103,19 +123,10 @@ def _find_output(
     asked = any(v is not None for v in (options.sampler, options.max_length, options.seed))
     if model.generation_input == PROMPT and not asked:
         return None, True, False
-    max_length = options.max_length or MAX_LENGTH
-    (hypotheses,) = generate(
-        model,
-        [value],
-        sampler=options.sampler,
-        filters=options.filters,
-        prompt=options.prompt,
-        max_length=max_length,
-        seed=options.seed,
-        registry=registry,
-    )
-    tokens = hypotheses[0].tokens
-    return tokens, len(tokens) < max_length, True
+    length = options.max_length or MAX_LENGTH
+    request = build_request(model, options.sampler, options.filters, length, options.seed, registry)
+    tokens = generate_batch(model, batch, request, registry)[0][0].tokens
+    return tokens, len(tokens) < length, True
 
 
 def _encode_output(
@@ -130,16 +141,18 @@ def _encode_output(
             "line: --ids)"
         )
     if preprocessor is not None and preprocessor.content == "text":
-        return np.asarray(preprocessor.encode(output)).tolist()
+        ids: list[int] = np.asarray(preprocessor.encode(output)).tolist()
+        return ids
     return tokenizer.encode_plain([output], (model.batch_schema() or {})[TARGET])[0]
 
 
-def _target_prefix(model: Model, options: OutputOptions) -> list[int]:
-    """Return the tokens before the output of a model with a source: bos and the prompt."""
+def _find_prefix(model: Model, batch: Mapping[str, Tensor]) -> list[int]:
+    """Return the tokens before the output: bos and the prompt."""
     prefix = list((model.batch_schema() or {})[TARGET].prefix)
-    if options.prompt is None:
+    if PROMPT not in batch:
         return prefix
-    return prefix[:1] + encode_prompt(model, options.prompt, 1)[PROMPT][0].tolist()
+    prompt: list[int] = batch[PROMPT][0].tolist()
+    return prompt if model.generation_input == PROMPT else prefix[:1] + prompt
 
 
 def _build_target(
@@ -157,11 +170,34 @@ def _decoding(model: Model) -> tuple[str, ...]:
     return () if schema is None else schema.decoding
 
 
-def _first_key(model: Model) -> str:
+def _name_inputs(
+    model: Model, value: Any, preprocessors: Mapping[str, Preprocessor]
+) -> dict[str, Any]:
+    """Return the values by key of the batch; strings that name files as paths."""
     schema = model.batch_schema(inference=True) or {}
-    return next((key for key, field in schema.items() if not field.optional), "source")
+    first = next((key for key, field in schema.items() if not field.optional), "source")
+    named = value if isinstance(value, Mapping) else {first: value}
+    contents = {key: each.content for key, each in preprocessors.items()}
+    return {
+        key: Path(each)
+        if isinstance(each, str) and contents.get(key, "text") not in _TEXTS
+        else each
+        for key, each in named.items()
+    }
 
 
-def _is_ids(value: Any) -> bool:
-    """Return whether a value is a list of token IDs, which needs no preprocessor."""
-    return isinstance(value, list | tuple) and all(isinstance(token, int) for token in value)
+def _without_ids(
+    preprocessors: Mapping[str, Preprocessor], inputs: Mapping[str, Any]
+) -> dict[str, Preprocessor]:
+    """Return the preprocessors of the inputs that are not token IDs of texts already."""
+    return {
+        key: each
+        for key, each in preprocessors.items()
+        if not (each.content in _TEXTS and _is_numeric(inputs.get(key)))
+    }
+
+
+def _is_numeric(value: Any) -> bool:
+    """Return whether a value is an array or a list of token IDs."""
+    is_ids = isinstance(value, list | tuple) and all(isinstance(token, int) for token in value)
+    return isinstance(value, np.ndarray | Tensor) or is_ids
