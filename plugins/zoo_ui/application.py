@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -57,7 +57,7 @@ class Requests:
             Route("/api/spec", self.spec, methods=post),
             Route("/api/parse", self.parse, methods=post),
             Route("/api/check", self.check, methods=post),
-            Route("/api/parts", self.parts, methods=post),
+            Route("/api/part", self.part, methods=post),
             Route("/api/laws", self.laws, methods=post),
             Route("/api/model", self.model, methods=post),
             Route("/api/run", self.run, methods=post),
@@ -125,22 +125,16 @@ class Requests:
             return JSONResponse({"superseded": True})
         return JSONResponse(report)
 
-    async def parts(self, request: Request) -> Response:
-        body = await _read_body(request, "data", "path", "candidates")
-
-        async def results() -> AsyncIterator[dict[str, Any]]:
-            for candidate in body["candidates"]:
-                arguments = {"data": body["data"], "path": body["path"]}
-                values = candidate["values"]
-                result = await self._parts.call("candidate", values=values, **arguments)
-                yield {"type": candidate["type"], **result}
-
-        return _stream_lines(results())
+    async def part(self, request: Request) -> Response:
+        body = await _read_body(request, "data", "path", "values")
+        arguments = {key: body[key] for key in ("data", "path", "values")}
+        return JSONResponse(await self._parts.call("candidate", **arguments))
 
     async def laws(self, request: Request) -> Response:
-        body = await _read_body(request, "kind", "plugin", "name")
-        arguments = {key: str(body[key]) for key in ("kind", "plugin", "name")}
-        return _stream_lines(self._parts.stream("laws", **arguments))
+        keys = ("run", "kind", "plugin", "name")
+        body = await _read_body(request, *keys)
+        arguments = {key: str(body[key]) for key in keys}
+        return JSONResponse(await self._parts.call("laws", **arguments))
 
     async def model(self, request: Request) -> Response:
         body = await _read_body(request, "model")
@@ -190,17 +184,3 @@ async def _read_body(request: Request, *keys: str) -> dict[str, Any]:
         raise ZooError(f"the request has no key '{missing[0]}'")
     found: dict[str, Any] = body
     return found
-
-
-def _stream_lines(results: AsyncIterator[Any]) -> Response:
-    """Return a response with a line of JSON for each result, then one for the end or the error."""
-
-    async def lines() -> AsyncIterator[str]:
-        try:
-            async for result in results:
-                yield json.dumps(result) + "\n"
-            yield '{"end": true}\n'
-        except ZooError as error:
-            yield json.dumps({"error": str(error)}) + "\n"
-
-    return StreamingResponse(lines(), media_type="application/x-ndjson")

@@ -22,11 +22,11 @@ _MAX_MODELS = 2
 _MAX_NEW_TOKENS = 64
 
 
-def describe(session: dict[str, Any], *, model: str) -> Iterator[dict[str, Any]]:
-    """Yield what a model takes and computes."""
+def describe(session: dict[str, Any], *, model: str) -> dict[str, Any]:
+    """Return what a model takes and computes."""
     loaded = _load(session, model)
     parameters = sum(parameter.numel() for parameter in loaded.parameters())
-    yield {
+    return {
         "name": loaded.name,
         "parameters": parameters,
         "task": _task(loaded),
@@ -36,8 +36,8 @@ def describe(session: dict[str, Any], *, model: str) -> Iterator[dict[str, Any]]
     }
 
 
-def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what ``zoo generate`` or ``zoo predict`` prints for one input."""
+def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``zoo generate`` or ``zoo predict`` prints for one input."""
     loaded = _load(session, model)
     task = _task(loaded)
     if task == "none":
@@ -52,7 +52,7 @@ def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> Ite
             unknown = None
             answer = predict_lines(loaded, [line])[0].as_json()
     messages = [str(each.message) for each in caught if issubclass(each.category, ZooWarning)]
-    yield {"task": task, **answer, "warnings": [*messages, *([unknown] if unknown else [])]}
+    return {"task": task, **answer, "warnings": [*messages, *([unknown] if unknown else [])]}
 
 
 def _load(session: dict[str, Any], name: str) -> Model:

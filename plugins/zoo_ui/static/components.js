@@ -1,6 +1,6 @@
 // The pages of components: a list that is searched, and one page for each.
 
-import { h, get, lines, announce, copyButton, problem } from "./dom.js";
+import { h, get, request, announce, copyButton, problem } from "./dom.js";
 import { address, replace } from "./state.js";
 import { registry } from "./registry.js";
 import { formula } from "./formula.js";
@@ -117,7 +117,12 @@ function laws(component, signal) {
     const rows = new Map();
     status.textContent = "Running …";
     try {
-      for await (const outcome of lines("/api/laws", component, signal)) add(rows, outcome);
+      const run = crypto.randomUUID();
+      for (let isComplete = false; !isComplete && !signal.aborted;) {
+        const answer = await request("/api/laws", { run, ...component }, signal);
+        for (const outcome of answer.outcomes) add(rows, outcome);
+        isComplete = answer.is_complete;
+      }
       const failed = [...rows.values()].filter((row) => row.counts.failed).length;
       const badge = failed ? `${failed} of ${rows.size} laws fail` : `all ${rows.size} laws hold`;
       status.textContent = badge;
