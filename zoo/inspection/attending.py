@@ -15,7 +15,7 @@ from zoo.inspection.layers import find_edges, view_layers
 from zoo.inspection.passes import TARGET, OutputOptions, prepare_pass
 from zoo.inspection.pixels import find_images
 from zoo.inspection.provenance import describe_provenance
-from zoo.inspection.view import View
+from zoo.inspection.saving import SavedView
 from zoo.interfaces import Filter, Model, Sampler
 from zoo.registry.component_registry import ComponentRegistry
 
@@ -32,7 +32,7 @@ def attend(
     seed: int | None = None,
     device: str | torch.device = "cpu",
     registry: ComponentRegistry | None = None,
-) -> View:
+) -> SavedView:
     """Return what a model attends to on one input, in evaluation mode.
 
     A model with a source generates its output; the weights are those of the winning hypothesis. A
@@ -51,7 +51,6 @@ def attend(
     Raises:
         ZooError: if the model has no attention, or the input cannot be used.
     """
-    loaded = model if isinstance(model, Model) else load(model, device=device, registry=registry)
     options = OutputOptions(
         output=output,
         sampler=sampler,
@@ -60,6 +59,19 @@ def attend(
         max_length=max_length,
         seed=seed,
     )
+    loaded = model if isinstance(model, Model) else load(model, device=device, registry=registry)
+    return view_output(loaded, inputs, options, source=model, registry=registry)
+
+
+def view_output(
+    loaded: Model,
+    inputs: Any,
+    options: OutputOptions,
+    *,
+    source: Model | Source,
+    registry: ComponentRegistry | None = None,
+) -> SavedView:
+    """Return what a loaded model attends to; `source` is what it was loaded from."""
     looked_at = prepare_pass(loaded, inputs, options, registry)
     layers = view_layers(loaded, looked_at)
     if not layers:
@@ -67,13 +79,13 @@ def attend(
             f"model '{loaded.name}' computes no attention weights on this input, so there is "
             "nothing to show"
         )
-    return View(
+    return SavedView(
         model=str((loaded.spec or {}).get("name") or loaded.name),
         inputs=looked_at.inputs,
         output=_decode(loaded, looked_at.output),
         layers=layers,
         spec=loaded.spec or {},
-        provenance=describe_provenance(loaded, model, looked_at, options),
+        provenance=describe_provenance(loaded, source, looked_at, options),
         images=find_images(looked_at),
         edges=find_edges(loaded.batch_schema() or {}, looked_at.batch, layers),
     )

@@ -28,9 +28,14 @@ _TEXTS = ("text", "texts", "label", "labels", "messages")
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """The output that is looked at; see `zoo.attend`."""
+    """The output that is looked at; see `zoo.attend`.
+
+    Args:
+        has_ended: whether the end token follows the given output.
+    """
 
     output: str | Sequence[int] | None = None
+    has_ended: bool = True
     sampler: ComponentSpec | Sampler | None = None
     filters: Sequence[ComponentSpec | Filter] | None = None
     prompt: str | Sequence[int] | None = None
@@ -48,6 +53,7 @@ class Pass:
         preprocessors: those of the model, by key of the batch.
         output: the tokens of the output, without start and end tokens; None without an output.
         is_generated: whether the model generated the output.
+        has_ended: whether the end token follows the output.
         reads_target: whether the model reads the targets, one step behind its outputs.
     """
 
@@ -56,6 +62,7 @@ class Pass:
     preprocessors: Mapping[str, Preprocessor] = field(default_factory=dict)
     output: Sequence[int] | None = None
     is_generated: bool = False
+    has_ended: bool = True
     reads_target: bool = False
 
 
@@ -103,6 +110,7 @@ def _prepare_output(
         preprocessors,
         tokens,
         is_generated,
+        has_ended,
         "step" in _decoding(model),
     )
 
@@ -119,7 +127,7 @@ def _find_output(
     The prompt of a language model is not continued unless that is asked for.
     """
     if options.output is not None:
-        return _encode_output(model, options.output, preprocessors), True, False
+        return _encode_output(model, options.output, preprocessors), options.has_ended, False
     asked = any(v is not None for v in (options.sampler, options.max_length, options.seed))
     if model.generation_input == PROMPT and not asked:
         return None, True, False

@@ -22,7 +22,8 @@ def describe_provenance(
     """Return reference and hashes of the model, versions, and the output with its origin.
 
     A model that was passed as an object has no reference. `output` has the tokens of the output, so
-    that computing a view again does not depend on the sampler.
+    that computing a view again does not depend on the sampler; `ended` is whether an end token
+    follows.
     """
     is_object = isinstance(source, Model)
     sampler = options.sampler if options.sampler is not None else (model.spec or {}).get("sampler")
@@ -37,6 +38,7 @@ def describe_provenance(
         },
         "lock": [dict(row) for row in model.providers],
         "output": None if looked_at.output is None else list(looked_at.output),
+        "ended": looked_at.has_ended,
         "generated": looked_at.is_generated,
         "prompt": options.prompt,
         "sampler": _describe(sampler) if looked_at.is_generated else None,
