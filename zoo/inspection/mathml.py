@@ -30,7 +30,7 @@ _SYMBOLS = _pairs(
 _OPERATORS = _pairs(
     "cdot:· odot:⊙ circ:∘ times:× oplus:⊕ otimes:⊗ le:≤ leq:≤ ge:≥ geq:≥ ne:≠ neq:≠ approx:≈ "
     "sim:∼ propto:∝ in:∈ notin:∉ mid:∣ to:→ rightarrow:→ leftarrow:← gets:← mapsto:↦ cap:∩ cup:∪ "
-    "subset:⊂ dots:… ldots:… cdots:⋯ lVert:‖ rVert:‖ |:‖ lvert:| rvert:| langle:⟨ rangle:⟩ {:{ }:} "
+    "subset:⊂ dots:… ldots:… cdots:⋯ lVert:‖ rVert:‖ Vert:‖ |:‖ lvert:| rvert:| langle:⟨ rangle:⟩ {:{ }:} "
     "lfloor:⌊ rfloor:⌋ lceil:⌈ rceil:⌉ forall:∀ pm:± ast:∗ star:⋆ backslash:∖ ll:≪ gg:≫"
 )
 _ACCENTS = _pairs("hat:^ tilde:~ bar:¯ overline:¯ vec:→ dot:˙ overrightarrow:→ overleftarrow:←")
@@ -39,16 +39,7 @@ _LIMITS = ("max", "min", "arg", "argmax", "argmin", "lim", "sup")
 _SPACES = {",": "0.17em", ";": "0.28em", ":": "0.22em", " ": "0.25em", "!": "0"}
 _IGNORED = re.compile("[bB]igg?[lr]?|right|textstyle|displaystyle|limits")
 _TEXT = ("text", "textrm", "textit", "mbox")
-_LETTERS = (
-    "mathrm",
-    "operatorname",
-    "mathbf",
-    "mathcal",
-    "mathbb",
-    "mathit",
-    "mathsf",
-    "boldsymbol",
-)
+_LETTERS = re.compile("math[a-z]+|operatorname|boldsymbol")
 
 
 def to_mathml(latex: str) -> list[Node]:

@@ -68,8 +68,8 @@ def write_page(view: View, path: Path) -> None:
 def read_page(path: Path) -> tuple[dict[str, Any], list[Tensor]]:
     """Return the data of a page, as `to_json` returns it, and the weights of each layer.
 
-    ``tolerance`` of the data is the largest error of a weight, and ``pool`` of a layer the number of
-    rows and columns of which each of its weights is the maximum.
+    ``tolerance`` of the data is the largest error of a weight, and ``pool`` of a layer the number
+    of rows and columns of which each of its weights is the maximum.
 
     Raises:
         ZooError: if the file is not a page of a view.
