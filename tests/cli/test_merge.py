@@ -15,7 +15,7 @@ from zoo.cli.main import app
 def _run(*arguments, code=0):
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert done.exit_code == code, done.output
-    return done.output
+    return f"{done.output}{done.exception or ''}"
 
 
 @pytest.fixture
@@ -47,6 +47,22 @@ def test_info_and_verify_name_the_base(files):
         "base.safetensors"
     )
     assert "tensors of base.safetensors match their sha256" in _run("verify", "style.safetensors")
+
+
+def test_the_new_place_of_a_base_is_an_option(files):
+    ids = ("--ids", "3 4", "--max-length", "4")
+    expected = _run("generate", "style.safetensors", *ids)
+    (files / "there").mkdir()
+    (files / "base.safetensors").rename(files / "there/base.safetensors")
+    message = _run("generate", "style.safetensors", *ids, code=1)
+    assert "expected base.safetensors, 36 tensors with sha256 " in message
+    base = ("--base", "there/base.safetensors")
+    assert _run("generate", "style.safetensors", *ids, *base) == expected
+    assert "36 tensors of there/base.safetensors" in _run("verify", "style.safetensors", *base)
+    _run("merge", "style.safetensors", "-o", "merged.safetensors", *base)
+    assert "has no base" in _run("generate", "merged.safetensors", *ids, *base, code=1)
+    assert "has no base" in _run("verify", "merged.safetensors", *base, code=1)
+    assert "has no meaning" in _run("export", "merged.safetensors", "folder", *base, code=2)
 
 
 def test_a_model_without_adapters_is_not_merged(files):

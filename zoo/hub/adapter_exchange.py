@@ -64,9 +64,16 @@ def import_adapter(
 
 
 def export_adapter(
-    source: Source, folder: Source, *, registry: ComponentRegistry | None = None
+    source: Source,
+    folder: Source,
+    *,
+    base: Source | None = None,
+    registry: ComponentRegistry | None = None,
 ) -> Path:
     """Write the adapters of a file as a folder of peft; the base must be an imported model.
+
+    Args:
+        base: the base, if it is not at the place that the file names.
 
     Raises:
         ZooError: if an adapter has no counterpart in peft, or its modules are one tensor in the
@@ -76,10 +83,10 @@ def export_adapter(
     header = read_header(find(source))
     if header.base is None:
         raise ZooError(f"{source} has no base; an adapter is saved with zoo.save_adapter")
-    model = load(source, registry=registry)
+    model = load(source, base=base, registry=registry)
     assert model.base is not None
-    base = read_header(model.base)
-    converter = _exporting_converter(base, model, registry)
+    original = read_header(model.base)
+    converter = _exporting_converter(original, model, registry)
     config, layers = _export_adapters(model, converter)
     if "peft_type" not in config:
         raise ZooError(f"{source} has no adapter with a counterpart in peft")
@@ -91,7 +98,7 @@ def export_adapter(
         layers.setdefault(module, {})[key] = tensor
         saved.add(module)
     config |= {
-        "base_model_name_or_path": base.provenance.get("imported"),
+        "base_model_name_or_path": original.provenance.get("imported"),
         "modules_to_save": sorted(saved) or None,
         "fan_in_fan_out": bool(converter.transposed),
         "inference_mode": True,
