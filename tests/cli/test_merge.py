@@ -65,6 +65,11 @@ def test_the_new_place_of_a_base_is_an_option(files):
     assert "has no meaning" in _run("export", "merged.safetensors", "folder", *base, code=2)
 
 
+def test_an_adapter_of_a_model_that_was_not_imported_is_not_exported(files):
+    message = _run("export", "style.safetensors", "folder", code=1)
+    assert "base.safetensors was not imported from another library" in message
+
+
 def test_a_model_without_adapters_is_not_merged(files):
     _run("merge", "base.safetensors", "-o", "merged.safetensors", code=1)
     assert not (files / "merged.safetensors").exists()
@@ -88,6 +93,7 @@ def test_folders_of_peft_are_imported_and_exported(files):
     options = ("--base", "bert.safetensors", "-o", "a.safetensors")
     _run("import", "bert", *options, code=1)  # not an adapter
     assert "adapter of bert.safetensors" in _run("import", "adapter", *options)
+    assert "without --to" in _run("export", "a.safetensors", "back", "--to", "bert", code=2)
     _run("export", "a.safetensors", "back")
     back = json.loads((files / "back" / "adapter_config.json").read_text())
     assert (back["peft_type"], back["r"]) == ("LORA", 2)

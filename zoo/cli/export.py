@@ -46,8 +46,14 @@ def command(
     from zoo.hub.models import find, read_header
 
     if read_header(model).base is not None:
+        given = {"--to": to, "--map": map, "--dtype": dtype, "--dry-run": dry_run}
+        if used := [name for name, value in given.items() if value]:
+            raise typer.BadParameter(f"{model} is an adapter, which is exported without {used[0]}")
         export_adapter(model, folder, base=base)
-        print(f"{folder}: adapter_config.json and adapter_model.safetensors, for peft")
+        if as_json:
+            print_json({"folder": str(folder), "format": "peft"})
+        else:
+            print(f"{folder}: adapter_config.json and adapter_model.safetensors, for peft")
         return
     if base is not None:
         raise typer.BadParameter(f"{model} has all its weights, so --base has no meaning")

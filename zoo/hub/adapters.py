@@ -38,7 +38,8 @@ def adapt(
 ) -> Model:
     """Add an adapter to a model and use it, without those that the model had; return the model.
 
-    The parameters of the model are frozen; those of the adapter are trained.
+    Only the parameters of this adapter require gradients afterwards: those of the model and of
+    adapters that it had are frozen. ``model.adapters.NAME.requires_grad_()`` also trains another.
 
     Args:
         source: an adapter as in a spec, ``{"type": "lora", "targets": ["*.query"]}``, or a saved
@@ -55,6 +56,9 @@ def adapt(
         add_adapters(model, {added[0]: dict(source)}, seed=seed, registry=registry)
     else:
         added = _add_from_file(model, open_artifact(find(source)), name, registry)
+    model.requires_grad_(False)
+    for each in added:
+        find_adapters(model)[each].requires_grad_()
     use_adapters(model, *added)
     return model
 
