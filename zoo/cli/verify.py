@@ -11,6 +11,7 @@ import typer
 
 from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.run_options import BaseOption
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
 from zoo.errors import one_line
@@ -22,16 +23,17 @@ _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped":
 def command(
     model: ModelArgument,
     device: Annotated[str, typer.Option(help="Device that runs the probe.")] = "cpu",
+    base: BaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the header, the hashes, the spec and the probe of a model."""
     from zoo.artifact import verify
     from zoo.errors import ArtifactError
-    from zoo.hub.models import find, find_base
+    from zoo.hub.models import base_source, find
 
     path = find(model)
     with _progress_bar(_total_bytes(path)) as progress:
-        found = verify(path, device=device, progress=progress, find_base=find_base)
+        found = verify(path, device=device, progress=progress, base=base_source(base))
     if as_json:
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)
