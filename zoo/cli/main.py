@@ -14,7 +14,7 @@ from zoo.cli.commands import COMMANDS
 from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.panels import PANELS
 from zoo.cli.plugin_commands import CommandGroup
-from zoo.cli.terminal import escape_output
+from zoo.cli.terminal import escape_output, is_plain
 from zoo.cli.verbosity import (
     QuietOption,
     VerboseOption,
@@ -70,6 +70,13 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, stream)
 
 
+def _disable_styles() -> None:
+    """Print help and usage errors without colours and styles with ``NO_COLOR``, and in pipes."""
+    if is_plain() or not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
+        # Read by typer when it prints; otherwise it prints styles on GitHub Actions.
+        os.environ.setdefault("_TYPER_FORCE_DISABLE_TERMINAL", "1")
+
+
 def _skip_last_collection() -> None:
     """Skip the garbage collection at exit, which takes half a second after importing torch."""
     if "triton" not in sys.modules:  # its bindings print the objects that were not freed
@@ -81,6 +88,7 @@ def main() -> None:
     _replace_closed_streams()
     escape_output()
     configure_output()
+    _disable_styles()
     atexit.register(_skip_last_collection)
     try:
         app()

@@ -50,8 +50,6 @@ CataloguesOption = Annotated[
     typer.Option("--catalogue", metavar="FILE", help="An additional catalogue. Repeatable."),
 ]
 
-_NO_LIMIT = 10_000
-
 
 def table(*columns: str, no_wrap: Collection[str] = (), right: Collection[str] = ()) -> Table:
     """Return an empty table; columns in `right` are right-aligned."""
@@ -70,13 +68,14 @@ def table(*columns: str, no_wrap: Collection[str] = (), right: Collection[str] =
 
 
 def print_table(rows: Table) -> None:
-    """Print a table as wide as the terminal, or wider for `no_wrap`; otherwise a line per row."""
-    from rich.measure import Measurement
+    """Print a table as wide as the terminal; otherwise a line for each row."""
+    from zoo.cli.table_layout import print_fitted, print_plain
 
     out = console()
-    needed = Measurement.get(out, out.options.update(width=_NO_LIMIT), rows)
-    out.width = max(out.width, needed.minimum) if out.is_terminal else needed.maximum
-    out.print(rows, crop=False)
+    if out.is_terminal:
+        print_fitted(out, rows)
+    else:
+        print_plain(out, rows)
 
 
 def print_rows(
