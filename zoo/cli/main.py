@@ -14,6 +14,7 @@ from zoo.cli.commands import COMMANDS
 from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.panels import PANELS
 from zoo.cli.plugin_commands import CommandGroup
+from zoo.cli.suggesting import SuggestingCommand
 from zoo.cli.terminal import escape_output, is_plain
 from zoo.cli.verbosity import (
     QuietOption,
@@ -31,7 +32,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT_SETTINGS,
-    epilog="Start with: zoo demo",
+    epilog="Start with: zoo demo\n\nExit codes: 0 success; 1 an error, or a negative result (a check "
+    "that failed, a difference); 2 invalid usage; 130 interrupted.",
 )
 
 for panel, names in PANELS.items():
@@ -40,7 +42,12 @@ for panel, names in PANELS.items():
         if hasattr(module, "group"):
             app.add_typer(module.group, name=name, rich_help_panel=panel)
             continue
-        register = app.command(name, epilog=f"Example: {module.EXAMPLE}", rich_help_panel=panel)
+        register = app.command(
+            name,
+            cls=SuggestingCommand,
+            epilog=f"Example: {module.EXAMPLE}",
+            rich_help_panel=panel,
+        )
         register(wrap_command(module.command))
 
 
@@ -84,7 +91,7 @@ def _skip_last_collection() -> None:
 
 
 def main() -> None:
-    """Run a command. Exit code: 0, 1 for an error of the user, 2 for invalid usage."""
+    """Run a command; docs/command-line.md lists the exit codes."""
     _replace_closed_streams()
     escape_output()
     configure_output()

@@ -12,6 +12,7 @@ import typer
 
 from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.output import ModelArgument
+from zoo.cli.suggesting import SuggestingCommand, SuggestingGroup
 from zoo.cli.wrapping import wrap_command
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ EXTRACT_EXAMPLE = "zoo tokenizer extract run -o tokenizer.json"
 SHOW_EXAMPLE = "zoo tokenizer show en.json 'A man sleeps .'"
 
 group = typer.Typer(
+    cls=SuggestingGroup,
     help="Train a tokenizer on text files, show what one does, or take one out of a model.",
     no_args_is_help=True,
     epilog=f"Example: {EXAMPLE}",
@@ -182,6 +184,10 @@ def _meta_model(spec: str) -> Model:
     return model
 
 
-group.command("train", epilog=f"Example: {EXAMPLE}")(wrap_command(train))
-group.command("show", epilog=f"Example: {SHOW_EXAMPLE}")(wrap_command(show))
-group.command("extract", epilog=f"Example: {EXTRACT_EXAMPLE}")(wrap_command(extract))
+for name, function, example in (
+    ("train", train, EXAMPLE),
+    ("show", show, SHOW_EXAMPLE),
+    ("extract", extract, EXTRACT_EXAMPLE),
+):
+    register = group.command(name, cls=SuggestingCommand, epilog=f"Example: {example}")
+    register(wrap_command(function))
