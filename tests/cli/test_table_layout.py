@@ -53,7 +53,7 @@ LISTINGS = {
     "list --importers": ("name", "summary"),
     "catalogue": ("name", "paper"),
     "plugins": ("name", "distribution"),
-    "bench --list": (),
+    "bench --list": ("name", "summary"),
     "reproduce --list": ("name", "targets"),
 }
 
@@ -64,7 +64,8 @@ def test_a_listing_fits_80_columns_and_cuts_no_word(line, terminal):
     assert len(text.splitlines()) > 2
     words = set(text.split())
     assert [each for each in text.splitlines() if len(each.rstrip()) > 80] == []
-    for row in json.loads(_run(*line.split(), "--json")) if LISTINGS[line] else ():
+    option = ["--json", "-"] if line.startswith("bench") else ["--json"]
+    for row in json.loads(_run(*line.split(), *option)):
         missing = [word for key in LISTINGS[line] for word in row[key].split() if word not in words]
         assert missing == [], row["name"]
 

@@ -54,20 +54,6 @@ def print_plan(plan: TensorPlan, *, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def report_spec_errors(*, as_json: bool) -> Iterator[None]:
-    """Print the problems of a spec or a map as JSON, if requested, and exit with status 1."""
-    from zoo.errors import SpecError
-
-    try:
-        yield
-    except SpecError as error:
-        if not as_json:
-            raise
-        print_json({"ok": False, "errors": [problem.as_json() for problem in error.problems]})
-        raise typer.Exit(1) from None
-
-
-@contextlib.contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     """Show a progress bar on standard error for large conversions."""
     if total < MIN_PROGRESS_BYTES or not shows_progress():

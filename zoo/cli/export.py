@@ -13,9 +13,8 @@ from zoo.cli.exchange_options import (
     MapOption,
     print_plan,
     progress_bar,
-    report_spec_errors,
 )
-from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json
+from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, spec_errors
 
 EXAMPLE = "zoo export model.safetensors folder --to llama"
 
@@ -45,9 +44,12 @@ def command(
 
     if read_header(model).base is not None:
         export_adapter(model, folder)
-        print(f"{folder}: adapter_config.json and adapter_model.safetensors, for peft")
+        if as_json:
+            print_json({"folder": str(folder), "base": read_header(model).base})
+        else:
+            print(f"{folder}: adapter_config.json and adapter_model.safetensors, for peft")
         return
-    with report_spec_errors(as_json=as_json):
+    with spec_errors(as_json=as_json):
         export_plan = plan_export(find(model), to=to, map=map, dtype=dtype)
         if dry_run:
             print_plan(export_plan.tensors, as_json=as_json)

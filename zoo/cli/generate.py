@@ -83,6 +83,8 @@ def command(
     if chat and ids:
         raise typer.BadParameter("--chat and --ids exclude each other")
     is_conversation = chat and not texts and file is None
+    if as_json and (stream or is_conversation):
+        raise typer.BadParameter("--json prints whole outputs, not a stream or a conversation")
     read = InputLines([], None) if is_conversation else read_inputs(texts or [], file)
     lines = read.lines
     with read.report_lines():

@@ -13,9 +13,8 @@ from zoo.cli.exchange_options import (
     MapOption,
     print_plan,
     progress_bar,
-    report_spec_errors,
 )
-from zoo.cli.output import JsonOption, SetOption, format_bytes, print_json
+from zoo.cli.output import JsonOption, SetOption, format_bytes, print_json, spec_errors
 
 EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o model.safetensors"
 
@@ -94,7 +93,7 @@ def command(
         raise ZooError("--check and --check-with-transformers exclude each other")
     if force and check is None and not check_original:
         raise ZooError("--force needs --check; without it the model is always written")
-    with report_spec_errors(as_json=as_json):
+    with spec_errors(as_json=as_json):
         options = {"overrides": overrides or (), "tokenizer": tokenizer, "dtype": dtype}
         with skip_dynamo_import():
             import_plan = plan_source(source, spec=spec, map=map, **options)

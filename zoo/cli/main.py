@@ -32,8 +32,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT_SETTINGS,
-    epilog="Start with: zoo demo\n\nExit codes: 0 success; 1 an error, or a negative result (a check "
-    "that failed, a difference); 2 invalid usage; 130 interrupted.",
+    epilog="Start with: zoo demo\n\n"
+    "Exit codes: 0 success; 1 an error, or a negative result (a check that failed, a difference); "
+    "2 invalid usage; 130 interrupted.",
 )
 
 for panel, names in PANELS.items():

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from zoo.interfaces import Model
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SetOption = Annotated[
     list[str] | None,
@@ -122,6 +124,15 @@ def parse_yaml(text: str, label: str) -> Any:
 def print_json(data: Any) -> None:
     """Print data as indented JSON."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_saved(file: Path, model: Model, size: int, *, as_json: bool) -> None:
+    """Print the file, the number of parameters and the size of a model that was saved."""
+    count = sum(parameter.numel() for parameter in model.parameters())
+    if as_json:
+        print_json({"file": str(file), "parameters": count, "bytes": size})
+    else:
+        print(f"{file}: {count:,} parameters, {format_bytes(size)}")
 
 
 @contextmanager

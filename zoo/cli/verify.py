@@ -17,6 +17,8 @@ from zoo.errors import one_line
 
 EXAMPLE = "zoo verify model.safetensors"
 _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
+_INDENT = " " * 17
+"""Further lines of a check are below its first one."""
 
 
 def command(
@@ -36,10 +38,13 @@ def command(
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)
     for check in found.checks:
-        detail = "see below" if check.failed else check.detail
-        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {one_line(detail)}")
+        first, *more = check.detail.splitlines() or [""]
+        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {one_line(first)}")
+        for line in more:
+            print(f"{_INDENT}{one_line(line)}")
     if not found.ok:
-        raise ArtifactError("\n".join(check.detail for check in found.checks if check.failed))
+        failed = ", ".join(check.name for check in found.checks if check.failed)
+        raise ArtifactError(f"{path}: verification failed: {failed}")
 
 
 def _total_bytes(path: Path) -> int:
