@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_model_or_spec
 from zoo.cli.output import JsonOption, print_json, print_rows
 from zoo.cli.run_options import DeviceOption, default_device
 from zoo.errors import Place, ZooError
@@ -39,6 +40,7 @@ def _side(name: str) -> Any:
         metavar=name,
         help="A spec or a model: a file or folder, the name of a shipped model or of a spec, or "
         "ORG/NAME on the Hub.",
+        autocompletion=complete_model_or_spec,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.completion import complete_map
 from zoo.cli.output import print_json, print_table, table
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
@@ -20,7 +21,12 @@ MIN_PROGRESS_BYTES = 100_000_000
 """Size from which a progress bar is shown."""
 
 MapOption = Annotated[
-    str | None, typer.Option("--map", help="A map file, or the name of a map of a plugin.")
+    str | None,
+    typer.Option(
+        "--map",
+        help="A map file, or the name of a map of a plugin.",
+        autocompletion=complete_map,
+    ),
 ]
 DtypeOption = Annotated[
     str | None, typer.Option(help="float32, bfloat16, float16 or float64; by default unchanged.")

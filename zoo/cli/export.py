@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_importer
 from zoo.cli.exchange_options import (
     DryRunOption,
     DtypeOption,
@@ -26,7 +27,8 @@ def command(
         str | None,
         typer.Option(
             help="Format to write, the name of an importer; by default the one the model was "
-            "imported with."
+            "imported with.",
+            autocompletion=complete_importer,
         ),
     ] = None,
     map: MapOption = None,

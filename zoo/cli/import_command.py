@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_model, complete_spec
 from zoo.cli.exchange_options import (
     DryRunOption,
     DtypeOption,
@@ -32,7 +33,11 @@ def command(
         typer.Option("--output", "-o", help="The model file to write. Required without --dry-run."),
     ] = None,
     spec: Annotated[
-        str | None, typer.Option(help="The spec of the model; by default the importer creates it.")
+        str | None,
+        typer.Option(
+            help="The spec of the model; by default the importer creates it.",
+            autocompletion=complete_spec,
+        ),
     ] = None,
     map: MapOption = None,
     overrides: SetOption = None,
@@ -67,7 +72,10 @@ def command(
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(help="For a folder of peft: the imported model to which the adapter belongs."),
+        typer.Option(
+            help="For a folder of peft: the imported model to which the adapter belongs.",
+            autocompletion=complete_model,
+        ),
     ] = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,

@@ -99,7 +99,7 @@ def main() -> None:
     _disable_styles()
     atexit.register(_skip_last_collection)
     try:
-        app()
+        app(prog_name="zoo")
     except ZooError as error:
         print(error, file=sys.stderr)
         sys.exit(1)

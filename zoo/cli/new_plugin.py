@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.completion import complete_kind
 from zoo.cli.output import JsonOption, print_json
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ def command(
         ),
     ],
     kind: Annotated[
-        str, typer.Option(help="Kind of its component, for example scorer; or importer.")
+        str,
+        typer.Option(
+            help="Kind of its component, for example scorer; or importer.",
+            autocompletion=complete_kind,
+        ),
     ],
     folder: Annotated[
         Path, typer.Option("--output", "-o", help="Folder in which to create the plugin's folder.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_model, complete_spec
 from zoo.cli.terminal import console
 from zoo.errors import SpecError, ZooError, format_bytes as format_bytes, one_line
 
@@ -27,7 +28,12 @@ SetOption = Annotated[
     ),
 ]
 SpecArgument = Annotated[
-    str, typer.Argument(metavar="SPEC", help="A spec file, or the name of a spec of a plugin.")
+    str,
+    typer.Argument(
+        metavar="SPEC",
+        help="A spec file, or the name of a spec of a plugin.",
+        autocompletion=complete_spec,
+    ),
 ]
 
 ModelArgument = Annotated[
@@ -36,6 +42,7 @@ ModelArgument = Annotated[
         metavar="MODEL",
         help="A model file or folder, a name in the catalogue, or ORG/NAME or ORG/NAME@REVISION on "
         "the Hub. An existing path takes precedence, except over a shipped model: write ./NAME.",
+        autocompletion=complete_model,
     ),
 ]
 DataOption = Annotated[

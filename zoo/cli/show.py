@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.completion import complete_component
 from zoo.cli.output import JsonOption, print_json, print_rows
 from zoo.cli.terminal import console
 from zoo.errors import one_line
@@ -28,6 +29,7 @@ def command(
             metavar="NAME",
             help="A component (NAME or PLUGIN:NAME), a part such as attention, a section of specs "
             "such as train or train.batch, 'spec', or the name of a spec.",
+            autocompletion=complete_component,
         ),
     ],
     as_json: JsonOption = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_spec
 from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.output import JsonOption, ModelArgument, print_json
 from zoo.cli.suggesting import SuggestingCommand, SuggestingGroup
@@ -73,6 +74,7 @@ def train(
             "--for",
             metavar="SPEC",
             help="A spec; vocabulary size and special token IDs are those of its model.",
+            autocompletion=complete_spec,
         ),
     ] = None,
     key: Annotated[
