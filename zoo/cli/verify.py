@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_device
 from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
 from zoo.cli.output import JsonOption, ModelArgument, print_json
 from zoo.cli.terminal import console
@@ -23,7 +24,9 @@ _INDENT = " " * 17
 
 def command(
     model: ModelArgument,
-    device: Annotated[str, typer.Option(help="Device that runs the probe.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="Device that runs the probe.", autocompletion=complete_device)
+    ] = "cpu",
     as_json: JsonOption = False,
 ) -> None:
     """Check the header, the hashes, the spec and the probe of a model."""
