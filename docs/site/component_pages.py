@@ -42,7 +42,7 @@ def _component(component: ComponentRecord, data: SiteData) -> str:
         *doc.body,
     ]
     if component.paper:
-        sections.append(f"**Cited paper:** {paper_link(prose(component.paper))}")
+        sections.append(f"**Reference:** {paper_link(prose(component.paper))}")
     if component.serves:
         sections += ["## Replaces", f"{code(component.replaced())} of `{component.serves}`."]
     if component.parameters:
