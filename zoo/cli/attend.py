@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_sampler
 from zoo.cli.examples import example_inputs, open_examples
 from zoo.cli.inputs import parse_ids
 from zoo.cli.output import DataOption, ModelArgument, parse_data, parse_yaml
@@ -54,7 +55,11 @@ def command(
         str | None, typer.Option(metavar="N,N", help="Show only these heads, such as 1,4.")
     ] = None,
     sampler: Annotated[
-        str | None, typer.Option(help="Sampler; default: the sampler of the model's spec.")
+        str | None,
+        typer.Option(
+            help="Sampler; default: the sampler of the model's spec.",
+            autocompletion=complete_sampler,
+        ),
     ] = None,
     prompt: Annotated[
         str | None,
