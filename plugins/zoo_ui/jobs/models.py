@@ -16,10 +16,14 @@ from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError, ZooWarning
 from zoo.generation.prediction import can_predict
 from zoo.generation.unknown_symbols import describe_unknown
+from zoo.inspection.attending import view_output
+from zoo.inspection.page import page_text
+from zoo.inspection.passes import OutputOptions
 from zoo.interfaces import Model
 
 _MAX_MODELS = 2
 _MAX_NEW_TOKENS = 64
+_MAX_NAME = 80
 
 
 def describe(session: dict[str, Any], *, model: str) -> dict[str, Any]:
@@ -53,6 +57,13 @@ def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> dic
             answer = predict_lines(loaded, [line])[0].as_json()
     messages = [str(each.message) for each in caught if issubclass(each.category, ZooWarning)]
     return {"task": task, **answer, "warnings": [*messages, *([unknown] if unknown else [])]}
+
+
+def attend(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> str:
+    """Return the page of what ``zoo attend`` shows for one input."""
+    loaded = _load(session, model)
+    with _input(value) as line:
+        return page_text(view_output(loaded, line, OutputOptions(), source=model))
 
 
 def _load(session: dict[str, Any], name: str) -> Model:
@@ -98,8 +109,8 @@ def _input(value: Mapping[str, Any]) -> Iterator[str]:
     if "text" in value:
         yield str(value["text"])
         return
-    suffix = Path(str(value["file"])).suffix[:8]
+    name = Path(str(value["file"])).name[-_MAX_NAME:]
     with tempfile.TemporaryDirectory(prefix="zoo-ui-") as folder:
-        path = Path(folder) / f"input{suffix}"
+        path = Path(folder) / (name or "input")
         path.write_bytes(base64.b64decode(value["content"]))
         yield str(path)
