@@ -1,7 +1,7 @@
 """``zoo ui``: time to the page, to the registry and of checks, and the size of its files.
 
 Each start is a new process; the index of plugins is built before, and the smallest time is printed.
-Checks are those of a page in which keys are pressed, of several specs in turn; their times are those
+Checks are those of a page in which keys are pressed, of several specs in turn; times are those
 of the whole request.
 
     python lab/benchmarks/ui.py [STARTS] [CHECKS]

@@ -15,9 +15,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from zoo.cli.index import Index
+from zoo.cli.index import Index, load_index
 from zoo.errors import SpecError, ZooError
-from zoo.spec.document import read_text
 from zoo_ui.catalogue_data import describe_component, describe_registry, describe_specs
 from zoo_ui.checks import NewestChecks, Superseded
 from zoo_ui.views import ViewStore
@@ -34,17 +33,24 @@ class Requests:
     Checks have a process of their own, so that laws and models do not delay them.
 
     Args:
-        index: what the installed plugins provide.
+        index: what the installed plugins provide; None: it is loaded while the page is read.
     """
 
-    def __init__(self, index: Index) -> None:
-        self._index = index
+    def __init__(self, index: Index | None) -> None:
+        self._loaded = index
         self._checker = WorkerClient("checks specs", _CHECK_SECONDS)
         self._parts = WorkerClient("runs laws and tries parts", _PART_SECONDS)
         self._models = WorkerClient("runs models", _MODEL_SECONDS)
         self._checks = NewestChecks(self._checker)
         self._views = ViewStore()
         self._schema: asyncio.Task[Any] | None = None
+        self._loading = asyncio.Lock()
+
+    async def _index(self) -> Index:
+        async with self._loading:
+            if self._loaded is None:
+                self._loaded = await asyncio.to_thread(load_index)
+        return self._loaded
 
     def routes(self) -> list[Route | Mount]:
         get, post = ["GET"], ["POST"]
@@ -81,14 +87,14 @@ class Requests:
         return FileResponse(STATIC / "index.html")
 
     async def registry(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(describe_registry, self._index))
+        return JSONResponse(await asyncio.to_thread(describe_registry, await self._index()))
 
     async def specs(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(describe_specs, self._index))
+        return JSONResponse(await asyncio.to_thread(describe_specs, await self._index()))
 
     async def component(self, request: Request) -> Response:
         kind, plugin, name = (request.query_params.get(k, "") for k in ("kind", "plugin", "name"))
-        for component in self._index.components():
+        for component in (await self._index()).components():
             if (component.kind, component.plugin, component.name) == (kind, plugin, name):
                 return JSONResponse(describe_component(component))
         raise ZooError(f"no {kind} named '{plugin}:{name}' is installed")
@@ -105,6 +111,8 @@ class Requests:
         return JSONResponse(await self._checker.call("open", source=str(body["source"])))
 
     async def parse(self, request: Request) -> Response:
+        from zoo.spec.document import read_text  # not needed to show the page
+
         body = await _read_body(request, "text")
         try:
             document = await asyncio.to_thread(read_text, str(body["text"]), "YAML")
@@ -150,7 +158,7 @@ class Requests:
         return JSONResponse({"view": self._views.add(text)})
 
 
-def create_application(index: Index) -> Starlette:
+def create_application(index: Index | None) -> Starlette:
     """Return the application, without the guard."""
     requests = Requests(index)
     handlers: Any = {ZooError: _report_error}

@@ -38,7 +38,7 @@ def test_a_text_is_run_and_the_value_of_a_cell_is_read(open_model):
     page.set_viewport_size({"width": 1280, "height": 1500})
     box = cells.bounding_box()
     (layer,) = zoo.attend("g2p-bahdanau", "attention").layers
-    for across, down in ((0.35, 0.3), (0.9, 0.9)):
+    for across, down in ((0.25, 0.4), (0.35, 0.7)):
         before = readout.inner_text()
         cells.hover(position={"x": box["width"] * across, "y": box["height"] * down})
         sync_api.expect(readout).not_to_have_text(before)
