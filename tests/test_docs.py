@@ -124,8 +124,9 @@ NOT_RUN = {
     "plugins.md",
     "reproductions.md",
     "spec-language.md",
+    "ui.md",
 }
-"""Pages without commands to run; tests/hub runs that of the Hub."""
+"""Pages without commands to run; tests/hub runs that of the Hub, tests/plugins/zoo_ui `zoo ui`."""
 
 
 LIBRARIES = {
