@@ -122,7 +122,7 @@ def command(
         with read.report_lines():
             _stream(loaded, inputs, options)
         return
-    with read.report_lines(), activity(f"generating {len(inputs):,} outputs"):
+    with read.report_lines(), activity("generating"):
         results = generate(loaded, inputs, **options)
     if as_json:
         print_json(
