@@ -19,7 +19,7 @@ from zoo.cli.output import (
     print_table,
     table,
 )
-from zoo.cli.run_options import DeviceOption
+from zoo.cli.run_options import BaseOption, DeviceOption
 
 EXAMPLE = "zoo eval run --data source=test.en --data target=test.de --hypotheses hyp.txt"
 
@@ -70,6 +70,7 @@ def command(
     hypotheses: Annotated[
         Path | None, typer.Option(help="Write the predicted texts to a file, one per line.")
     ] = None,
+    base: BaseOption = None,
     device: DeviceOption = None,
     seed: Annotated[int, typer.Option(help="Random seed of the sampler.")] = 0,
     hyp: Annotated[
@@ -103,6 +104,7 @@ def command(
         "max_length": max_length,
         "batch": batch,
         "max_examples": max_examples,
+        "base": base,
         "device": device,
         "seed": seed,
         "texts": hypotheses is not None,

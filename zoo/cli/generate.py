@@ -12,7 +12,7 @@ from zoo.cli.completion import complete_filter, complete_sampler
 from zoo.cli.inputs import FileOption, InputLines, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
 from zoo.cli.progress import activity
-from zoo.cli.run_options import DeviceOption, default_device
+from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
 
@@ -74,6 +74,7 @@ def command(
             "messages; without INPUT, to the lines that you type.",
         ),
     ] = False,
+    base: BaseOption = None,
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -96,7 +97,7 @@ def command(
     lines = read.lines
     with read.report_lines():
         inputs = [_parse_input(line, n, ids=ids, chat=chat) for n, line in enumerate(lines, 1)]
-    loaded = load(model, device=default_device(device))
+    loaded = load(model, base=base, device=default_device(device))
     if (
         not chat
         and loaded.generation_input is None

@@ -11,7 +11,7 @@ import typer
 from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import DataOption, JsonOption, ModelArgument, parse_data, print_json
 from zoo.cli.progress import task_progress
-from zoo.cli.run_options import DeviceOption, default_device
+from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model, Preprocessor
@@ -84,6 +84,7 @@ def command(
         typer.Option(help="Data of the training run: test, validation or data (training data)."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of classes in --json.")] = 5,
+    base: BaseOption = None,
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,7 +101,7 @@ def command(
     if data or part:
         if texts or file:
             raise typer.BadParameter("--data and --part cannot be combined with INPUT or --file")
-        loaded = load(model, device=default_device(device))
+        loaded = load(model, base=base, device=default_device(device))
         rows = _predict_dataset(loaded, model, parse_data(data or []), part, top)
     else:
         if not texts and file is None:
@@ -109,7 +110,7 @@ def command(
                 "--part test"
             )
         inputs = read_inputs(texts or [], file)
-        loaded = load(model, device=default_device(device))
+        loaded = load(model, base=base, device=default_device(device))
         with inputs.report_lines():
             rows = predict_lines(loaded, inputs.lines, top)
     print_predictions(rows, as_json=as_json)

@@ -25,6 +25,16 @@ StartOption = Annotated[
 ]
 
 
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="The base of an adapter, if it is not at the place that its file names: a file, a "
+        "run, a shipped name, or org/name. Its hash is compared.",
+    ),
+]
+
+
 def default_device(device: str | None) -> str:
     """Return the device of the option, or a GPU if there is one."""
     if device is not None:

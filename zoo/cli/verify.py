@@ -11,6 +11,7 @@ import typer
 from zoo.cli.completion import complete_device
 from zoo.cli.exchange_options import progress_bar
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.run_options import BaseOption
 from zoo.errors import one_line
 
 EXAMPLE = "zoo verify model.safetensors"
@@ -24,16 +25,17 @@ def command(
     device: Annotated[
         str, typer.Option(help="Device that runs the probe.", autocompletion=complete_device)
     ] = "cpu",
+    base: BaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the header, the hashes, the spec and the probe of a model."""
     from zoo.artifact import verify
     from zoo.errors import ArtifactError
-    from zoo.hub.models import find, find_base
+    from zoo.hub.models import base_source, find
 
     path = find(model)
     with progress_bar(_total_bytes(path), "hashing") as progress:
-        found = verify(path, device=device, progress=progress, find_base=find_base)
+        found = verify(path, device=device, progress=progress, base=base_source(base))
     if as_json:
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)
