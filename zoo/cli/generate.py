@@ -11,6 +11,7 @@ from zoo.cli.chat import converse, parse_conversation
 from zoo.cli.completion import complete_filter, complete_sampler
 from zoo.cli.inputs import FileOption, InputLines, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
+from zoo.cli.progress import activity
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
@@ -122,7 +123,7 @@ def command(
         with read.report_lines():
             _stream(loaded, inputs, options)
         return
-    with read.report_lines():
+    with read.report_lines(), activity("generating"):
         results = generate(loaded, inputs, **options)
     if as_json:
         print_json(
