@@ -31,6 +31,8 @@ def test_bad_data_ends_the_run_or_is_counted(make_case, tmp_path, monkeypatch):
     message = _train(spec, "fail")
     assert case.origin in message
     assert case.reason in message
+    assert ("'bad_data: skip' in 'train' leaves such examples out" in message) == bool(case.count)
+    assert not (tmp_path / "fail/checkpoints").exists()
     output = _train(spec, "skip", *SKIP)
     if not case.count:
         assert output == message
