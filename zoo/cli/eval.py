@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_metrics, complete_model, complete_sampler
 from zoo.cli.output import (
     DataOption,
     JsonOption,
@@ -29,6 +30,7 @@ def command(
         typer.Argument(
             metavar="MODEL",
             help="A model, or the folder of a training run; without it, --hyp and --ref.",
+            autocompletion=complete_model,
         ),
     ] = None,
     data: DataOption = None,
@@ -40,12 +42,16 @@ def command(
         str | None,
         typer.Option(
             help="Metric names, separated by commas; see 'zoo list --kind metric'. Default: those "
-            "of the model's spec; bleu,chrf for text files."
+            "of the model's spec; bleu,chrf for text files.",
+            autocompletion=complete_metrics,
         ),
     ] = None,
     sampler: Annotated[
         str | None,
-        typer.Option(help="Sampler: a name, or YAML. Default: that of the model's spec."),
+        typer.Option(
+            help="Sampler: a name, or YAML. Default: that of the model's spec.",
+            autocompletion=complete_sampler,
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,

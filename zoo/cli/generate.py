@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from zoo.cli.chat import converse, parse_conversation
+from zoo.cli.completion import complete_filter, complete_sampler
 from zoo.cli.inputs import FileOption, InputLines, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
@@ -20,13 +21,18 @@ def command(
     texts: InputsArgument = None,
     file: FileOption = None,
     sampler: Annotated[
-        str | None, typer.Option(help="Sampler; default: the sampler of the model's spec.")
+        str | None,
+        typer.Option(
+            help="Sampler; default: the sampler of the model's spec.",
+            autocompletion=complete_sampler,
+        ),
     ] = None,
     filters: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
             help="Filter: a name, or '{type: no-repeat-ngram, n: 3}'. Repeatable.",
+            autocompletion=complete_filter,
         ),
     ] = None,
     settings: Annotated[
@@ -84,6 +90,8 @@ def command(
     if chat and ids:
         raise typer.BadParameter("--chat and --ids exclude each other")
     is_conversation = chat and not texts and file is None
+    if as_json and (stream or is_conversation):
+        raise typer.BadParameter("--json prints whole outputs, not a stream or a conversation")
     read = InputLines([], None) if is_conversation else read_inputs(texts or [], file)
     lines = read.lines
     with read.report_lines():

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_device
 from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
 from zoo.cli.output import JsonOption, ModelArgument, print_json
 from zoo.cli.run_options import BaseOption
@@ -18,11 +19,15 @@ from zoo.errors import one_line
 
 EXAMPLE = "zoo verify model.safetensors"
 _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
+_INDENT = " " * 17
+"""Further lines of a check are below its first one."""
 
 
 def command(
     model: ModelArgument,
-    device: Annotated[str, typer.Option(help="Device that runs the probe.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="Device that runs the probe.", autocompletion=complete_device)
+    ] = "cpu",
     base: BaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,10 +43,13 @@ def command(
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)
     for check in found.checks:
-        detail = "see below" if check.failed else check.detail
-        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {one_line(detail)}")
+        first, *more = check.detail.splitlines() or [""]
+        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {one_line(first)}")
+        for line in more:
+            print(f"{_INDENT}{one_line(line)}")
     if not found.ok:
-        raise ArtifactError("\n".join(check.detail for check in found.checks if check.failed))
+        failed = ", ".join(check.name for check in found.checks if check.failed)
+        raise ArtifactError(f"{path}: verification failed: {failed}")
 
 
 def _total_bytes(path: Path) -> int:

@@ -88,13 +88,14 @@ def align(model: Model, sentence: str, output: Sequence[int]) -> Heatmap | None:
         return None
     schema = model.batch_schema() or {}
     target = add_special_tokens(np.array(output), schema["target"]).tolist()
-    inputs = torch.tensor([source])
+    device = next(model.parameters()).device
+    inputs = torch.tensor([source], device=device)
     if len(source) == len(target) - 1:  # the shape of self-attention differs without the last token
         target = target[:-1]
     with recording(model) as log:
-        model({"source": inputs, "target": torch.tensor([target])})
+        model({"source": inputs, "target": torch.tensor([target], device=device)})
     weights = _find_cross_attention(log, len(target) - 1, inputs.shape[1])
-    merged = _merge(weights.float(), rows, columns)
+    merged = _merge(weights.float().cpu(), rows, columns)
     return Heatmap(merged, [word.text for word in rows], [word.text for word in columns])
 
 
