@@ -19,6 +19,8 @@ from zoo.inspection.panels import FONT, Box, Panel, Ruler, line_height
 MAX_NODES = 40
 _SIDE = 3.2
 _ITERATIONS, _GRAVITY = 200, 0.6
+_CIRCLE = 0.055
+"""Distance of the centres of two nodes that do not touch, as a share of the side."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class GraphPanel(Panel):
             axes.text(x, y, str(node), color="white" if dark else "black", **text)
         axes.set_xlim(-0.06, 1.06)
         axes.set_ylim(-0.06, 1.06)
+        axes.set_xticks([])
+        axes.set_yticks([])
         axes.set_axis_off()
         axes.set_title(self.title, fontsize=FONT, loc="left", pad=2, parse_math=False)
 
@@ -116,4 +120,16 @@ def place_nodes(edges: Tensor, nodes: Tensor) -> NDArray[np.float64]:
         length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
         places = places + move / length * np.minimum(length, 0.2 * (1 - step / _ITERATIONS))
     low, high = places.min(axis=0), places.max(axis=0)
-    return (places - low) / np.maximum(high - low, 1e-9)
+    return _separate((places - low) / np.maximum(high - low, 1e-9))
+
+
+def _separate(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Move nodes [N, 2] that are closer than their circles away from each other."""
+    for _ in range(_ITERATIONS):
+        offset = places[:, None] - places[None]
+        distance = np.maximum(np.linalg.norm(offset, axis=-1, keepdims=True), 1e-6)
+        missing = np.maximum(_CIRCLE - distance, 0)
+        if not (missing[..., 0] - _CIRCLE * np.eye(len(places)) > 1e-3).any():
+            break
+        places = np.clip(places + (offset / distance * missing).sum(axis=1) / 2, 0, 1)
+    return places
