@@ -19,7 +19,9 @@ from zoo.inspection.panels import FONT, Box, Panel, Ruler, line_height
 MAX_NODES = 40
 _SIDE = 3.2
 _ITERATIONS, _GRAVITY = 200, 0.6
-_CIRCLE = 0.055
+_POINTS = 12.5
+"""Diameter of a node."""
+_CIRCLE = 0.065
 """Distance of the centres of two nodes that do not touch, as a share of the side."""
 
 
@@ -56,8 +58,12 @@ class GraphPanel(Panel):
             if target == source:
                 continue
             share = float(self.weights[index]) / max(vmax, 1e-9)
-            style = {"color": colours(share), "linewidth": 0.4 + 1.6 * share, "shrinkA": 5}
-            arrow = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkB": 5, **style}
+            style = {
+                "color": colours(share),
+                "linewidth": 0.4 + 1.6 * share,
+                "shrinkA": _POINTS / 2,
+            }
+            arrow = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkB": _POINTS / 2, **style}
             axes.annotate("", xy=at[target], xytext=at[source], arrowprops=arrow)
         loops = {
             int(t): float(w) / max(vmax, 1e-9)
@@ -67,9 +73,12 @@ class GraphPanel(Panel):
         for node, (x, y) in at.items():
             face = colours(loops.get(node, 0.0))
             dark = sum(face[:3]) < 1.5
-            axes.plot(x, y, "o", markersize=9, color=face, markeredgecolor="grey", mew=0.4)
-            text = {"fontsize": 5, "ha": "center", "va": "center"}
-            axes.text(x, y, str(node), color="white" if dark else "black", **text)
+            circle = {"markersize": _POINTS, "markeredgecolor": "grey", "mew": 0.4, "zorder": 4}
+            axes.plot(x, y, "o", color=face, **circle)
+            size = min(5.5, 1.45 * _POINTS / len(str(node)))  # inside the circle
+            colour = "white" if dark else "black"
+            style = {"fontsize": size, "ha": "center", "va": "center", "zorder": 5}
+            axes.text(x, y, str(node), color=colour, **style)
         axes.set_xlim(-0.06, 1.06)
         axes.set_ylim(-0.06, 1.06)
         axes.set_xticks([])
