@@ -90,7 +90,7 @@ class GraphPanel(Panel):
 def choose_nodes(edges: Tensor, weights: Tensor, count: int = MAX_NODES) -> Tensor:
     """Return the nodes that are drawn: all, or those around the node with the most edges that are
     reached along the largest weights [E]."""
-    nodes = edges.unique()
+    nodes: Tensor = torch.unique(edges)
     if len(nodes) <= count:
         return nodes
     target, source = edges
