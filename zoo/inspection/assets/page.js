@@ -156,6 +156,7 @@ export function mountView(element, data, options = {}) {
     current.high = state.scale === "own" ? current.own || 1 : max(1, layer.stored.scale);
     current.swap = state.swap ?? ["ctc", "memory"].includes(layer.kind);
     parts.update(state, current);
+    width = parts.figure.clientWidth;
     map = (layer.kind === "edges" ? graphMap : heatMap)(parts, current, data);
     picture = imagePicture(parts, current, data);
     point();
@@ -179,10 +180,8 @@ export function mountView(element, data, options = {}) {
   };
   const redraw = () => current && show();
   parts.connect(controller, () => map, () => current);
-  new ResizeObserver(() => {
-    if (width && width !== parts.figure.clientWidth) redraw();
-    width = parts.figure.clientWidth;
-  }).observe(parts.figure);
+  // The width is 0 while the view is hidden.
+  new ResizeObserver(() => ![0, width].includes(parts.figure.clientWidth) && redraw()).observe(parts.figure);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   parts.theme.onchange = () => {
     document.documentElement.dataset.theme = parts.theme.value;
