@@ -7,6 +7,7 @@ GUIDES = {
         "specs",
         "own-files",
         "attend",
+        "ui",
         "from-pytorch",
         "notebooks/index",
     ),
