@@ -1,5 +1,7 @@
 """Settings of all tests."""
 
+import copy
+import functools
 import gc
 import logging
 import os
@@ -8,6 +10,7 @@ import threading
 
 import pytest
 import torch
+from browser_kit import Visit, chromium, screenshot_folder
 
 # Tests use small tensors and run in parallel processes.
 torch.set_num_threads(1)
@@ -52,15 +55,59 @@ def pytest_collection():
 
 @pytest.fixture(scope="session", autouse=True)
 def empty_plots():
-    """Plots of trainings are empty pictures: drawing takes half of the time of a short training.
+    """Plots of trainings are empty pictures.
 
-    Processes that tests start, and ``tests/training/test_plot.py``, draw them.
+    Commands that tests start in processes, and ``tests/training/test_plot.py``, draw them.
     """
-    from zoo.plotting import new_figure, write_png
-
-    def write_empty(figure, path, **options):
-        write_png(new_figure(1, 1), path, **options)
+    from plot_kit import write_empty
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("zoo.training.plot.write_png", write_empty)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once():
+    """Typer builds all commands for each call in a test, which takes longer than most commands."""
+    from typer import testing
+
+    build = functools.cache(testing._get_command)
+
+    def get_command(app):
+        command = copy.copy(build(app))
+        if hasattr(command, "commands"):
+            command.commands = dict(command.commands)  # a call adds those of plugins
+        return command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "_get_command", get_command)
+        yield
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, started once; tests that use it are skipped where it is not installed."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """A function that opens a tab: ``visit("light", viewport=...)`` returns a `Visit`.
+
+    At the end of the test, no tab may have logged an error or requested anything from a host other
+    than this machine.
+    """
+    visits = []
+
+    def open_tab(theme="light", **options):
+        options["color_scheme"] = theme
+        visits.append(Visit(browser, screenshot_folder(tmp_path), options))
+        return visits[-1]
+
+    yield open_tab
+    for each in visits:
+        each.context.close()
+    assert [problem for each in visits for problem in each.problems] == []
+    hosts = set().union(*(each.hosts() for each in visits))
+    assert hosts <= {"file", "127.0.0.1", "localhost"}

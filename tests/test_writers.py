@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from artifact_kit import REGISTRY, TIED
+from view_kit import text_view
 
 from zoo.artifact import save
 from zoo.cli.index.store import write_data
@@ -27,6 +28,7 @@ from zoo.hub.publish import write_model_card
 from zoo.hub.reference import Reference
 from zoo.hub.tree import RepoFile, save_tree
 from zoo.inspection.heatmap import Heatmap, save_png
+from zoo.inspection.page import write_page
 from zoo.scaffold import write_plugin
 from zoo.spec.composition import compose
 from zoo_word2vec.vector_files import write_vectors
@@ -77,6 +79,7 @@ FILES: dict[str, tuple[Writer, str]] = {
         "vectors.txt",
     ),
     "heatmap": (write_heatmap, "weights.png"),
+    "page": (lambda p: write_page(text_view(), p), "attention.html"),
     "zoo schema": (write_schema, "schema.json"),
 }
 # These continue without the file, because it is a cache.
@@ -182,14 +185,14 @@ def test_special_file_with_the_name_of_a_blob_stays(tmp_path: Path, kind: str) -
 def test_replaced_file_keeps_its_permissions(tmp_path: Path, name: str, mode: int) -> None:
     write, file = FILES[name]
     write(tmp_path / file)
-    inode = (tmp_path / file).stat().st_ino
     for path in tmp_path.iterdir():
         path.chmod(mode)
-    if name == "zoo.lock":  # written only if a pin changes
-        write_pin(Reference("c/d"), Pin("2" * 40), tmp_path)
-    else:
-        write(tmp_path / file)
-    assert (tmp_path / file).stat().st_ino != inode
+    with (tmp_path / file).open("rb") as old:  # an open file keeps its inode number
+        if name == "zoo.lock":  # written only if a pin changes
+            write_pin(Reference("c/d"), Pin("2" * 40), tmp_path)
+        else:
+            write(tmp_path / file)
+        assert (tmp_path / file).stat().st_ino != os.fstat(old.fileno()).st_ino
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {mode}
 
 

@@ -48,6 +48,7 @@ def command(
         print_json(report.as_json() | {"start": plan.record() if plan else None})
     else:
         _print(report, plan)
+        _print_next(spec)
 
 
 def check_spec(spec: str, overrides: Iterable[str]) -> tuple[Report, StartPlan | None]:
@@ -97,15 +98,26 @@ def _print(report: Report, plan: StartPlan | None) -> None:
     )
 
 
+def _print_next(spec: str) -> None:
+    """Print the commands of plugins that continue with the same spec."""
+    from zoo.registry.component_registry import default_registry
+
+    for plugin in default_registry().plugins:
+        for each in plugin.commands:
+            if each.after == "check":
+                text = one_line(f"zoo {each.name} {spec}: {each.help}")
+                console().print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
 def _print_paths(report: Report) -> None:
     """Print which parts are accelerated, and why others are not."""
+    out = console()
     if report.paths:
-        console().print(f"\naccelerations on {report.paths[0].device}", style="dim")
+        out.print(f"\naccelerations on {report.paths[0].device}", style="dim")
     for path in report.paths:
         names = ", ".join(one_line(name) or "model" for name in path.modules)
-        console().print(
-            f"{path.acceleration}  [cyan]{names}[/]: {one_line(path.describe())}", highlight=False
-        )
+        line = f"{path.acceleration}  [cyan]{names}[/]: {one_line(path.describe())}"
+        out.print(line, soft_wrap=not out.is_terminal)
 
 
 def _add_rows(rows: Table, part: ReportNode, prefix: str, child_prefix: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.completion import complete_map
 from zoo.cli.output import print_json, print_table, table
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
@@ -20,7 +21,12 @@ MIN_PROGRESS_BYTES = 100_000_000
 """Size from which a progress bar is shown."""
 
 MapOption = Annotated[
-    str | None, typer.Option("--map", help="A map file, or the name of a map of a plugin.")
+    str | None,
+    typer.Option(
+        "--map",
+        help="A map file, or the name of a map of a plugin.",
+        autocompletion=complete_map,
+    ),
 ]
 DtypeOption = Annotated[
     str | None, typer.Option(help="float32, bfloat16, float16 or float64; by default unchanged.")
@@ -54,28 +60,14 @@ def print_plan(plan: TensorPlan, *, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def report_spec_errors(*, as_json: bool) -> Iterator[None]:
-    """Print the problems of a spec or a map as JSON, if requested, and exit with status 1."""
-    from zoo.errors import SpecError
-
-    try:
-        yield
-    except SpecError as error:
-        if not as_json:
-            raise
-        print_json({"ok": False, "errors": [problem.as_json() for problem in error.problems]})
-        raise typer.Exit(1) from None
-
-
-@contextlib.contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar on standard error for large conversions."""
+def progress_bar(total: int, text: str) -> Iterator[Callable[[int], None] | None]:
+    """Show a progress bar on standard error, with a text, for many bytes."""
     if total < MIN_PROGRESS_BYTES or not shows_progress():
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn(text), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.advance(task, done)

@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_model, complete_spec
 from zoo.cli.exchange_options import (
     DryRunOption,
     DtypeOption,
     MapOption,
     print_plan,
     progress_bar,
-    report_spec_errors,
 )
-from zoo.cli.output import JsonOption, SetOption, format_bytes, print_json
+from zoo.cli.output import JsonOption, SetOption, format_bytes, print_json, spec_errors
+from zoo.cli.progress import activity
 
 EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o model.safetensors"
 
@@ -33,7 +34,11 @@ def command(
         typer.Option("--output", "-o", help="The model file to write. Required without --dry-run."),
     ] = None,
     spec: Annotated[
-        str | None, typer.Option(help="The spec of the model; by default the importer creates it.")
+        str | None,
+        typer.Option(
+            help="The spec of the model; by default the importer creates it.",
+            autocompletion=complete_spec,
+        ),
     ] = None,
     map: MapOption = None,
     overrides: SetOption = None,
@@ -68,7 +73,10 @@ def command(
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(help="For a folder of peft: the imported model to which the adapter belongs."),
+        typer.Option(
+            help="For a folder of peft: the imported model to which the adapter belongs.",
+            autocompletion=complete_model,
+        ),
     ] = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
@@ -94,22 +102,23 @@ def command(
         raise ZooError("--check and --check-with-transformers exclude each other")
     if force and check is None and not check_original:
         raise ZooError("--force needs --check; without it the model is always written")
-    with report_spec_errors(as_json=as_json):
+    with spec_errors(as_json=as_json):
         options = {"overrides": overrides or (), "tokenizer": tokenizer, "dtype": dtype}
         with skip_dynamo_import():
             import_plan = plan_source(source, spec=spec, map=map, **options)
         result = None
-        if check is not None:
-            import_plan, result = import_plan.check(check, tolerance=tolerance)
-        elif check_original:
-            import_plan, result = import_plan.check_with_original(tolerance=tolerance)
+        with activity("comparing with the original"):
+            if check is not None:
+                import_plan, result = import_plan.check(check, tolerance=tolerance)
+            elif check_original:
+                import_plan, result = import_plan.check_with_original(tolerance=tolerance)
         if result is not None and result.failures and not force:
             hint = "nothing was written; --force writes the model anyway"
             raise ZooError(f"{result.message()}\n  {hint}")
         if output is None or dry_run:
             print_plan(import_plan.tensors, as_json=as_json)
             return
-        with progress_bar(import_plan.tensors.nbytes) as progress:
+        with progress_bar(import_plan.tensors.nbytes, "importing") as progress:
             path = import_plan.write(output, progress=progress)
     if as_json:
         checked = {} if result is None else {"check": result.as_json()}

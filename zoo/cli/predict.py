@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from zoo.cli.examples import example_inputs, open_examples
 from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import DataOption, JsonOption, ModelArgument, parse_data, print_json
-from zoo.cli.run_options import DeviceOption, default_device
+from zoo.cli.progress import task_progress
+from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model, Preprocessor
@@ -83,6 +85,7 @@ def command(
         typer.Option(help="Data of the training run: test, validation or data (training data)."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of classes in --json.")] = 5,
+    base: BaseOption = None,
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,7 +102,7 @@ def command(
     if data or part:
         if texts or file:
             raise typer.BadParameter("--data and --part cannot be combined with INPUT or --file")
-        loaded = load(model, device=default_device(device))
+        loaded = load(model, base=base, device=default_device(device))
         rows = _predict_dataset(loaded, model, parse_data(data or []), part, top)
     else:
         if not texts and file is None:
@@ -108,7 +111,7 @@ def command(
                 "--part test"
             )
         inputs = read_inputs(texts or [], file)
-        loaded = load(model, device=default_device(device))
+        loaded = load(model, base=base, device=default_device(device))
         with inputs.report_lines():
             rows = predict_lines(loaded, inputs.lines, top)
     print_predictions(rows, as_json=as_json)
@@ -129,10 +132,19 @@ def print_predictions(rows: Sequence[Row], *, as_json: bool) -> None:
 def predict_lines(model: Model, lines: Sequence[str], top: int = 5) -> list[Row]:
     """Predict the classes of texts, or of files of images or audio."""
     warn_unknown(model, lines)
-    return _predict(model, ((line, line, None) for line in lines), top)
+    return _predict(model, ((line, line, None) for line in lines), len(lines), top)
 
 
-def _predict(model: Model, items: Iterable[_Item], top: int) -> list[Row]:
+def _predict(model: Model, items: Iterable[_Item], count: int, top: int) -> list[Row]:
+    with task_progress() as progress:
+        return _predict_batches(
+            model, items, top, lambda done: progress and progress("predictions", done, count)
+        )
+
+
+def _predict_batches(
+    model: Model, items: Iterable[_Item], top: int, report: Callable[[int], object]
+) -> list[Row]:
     from zoo.data.preprocessing import build_preprocessors
     from zoo.errors import InputError
     from zoo.generation.prediction import can_predict, predict, predict_positions
@@ -154,6 +166,7 @@ def _predict(model: Model, items: Iterable[_Item], top: int) -> list[Row]:
             names = names or _token_names(source, value)
             fits = names is not None and len(names) == len(found)
             rows.append(Row(label, found, names if fits else None, True))
+        report(len(rows))
     return rows
 
 
@@ -168,21 +181,12 @@ def _predict_dataset(
     model: Model, source: str, data: dict[str, Any], part: str | None, top: int
 ) -> list[Row]:
     """Predict the classes of the examples of a dataset."""
-    from zoo.evaluation.datasets import find_dataset, is_training_run
-    from zoo.evaluation.evaluating import training_section
-    from zoo.hub.models import read_header
-    from zoo.registry.component_registry import default_registry
-
-    train = training_section(read_header(source).provenance)
-    own_run = is_training_run(source)
-    dataset = find_dataset(train, part, data, default_registry(), own_run=own_run)
-    examples = dataset.build().open(evaluation=True)
-    keys = [k for k, f in (model.batch_schema(inference=True) or {}).items() if not f.optional]
+    examples = open_examples(source, data, part)
 
     def items() -> Iterator[_Item]:
         for index in range(len(examples)):
-            example = examples[index]
-            value = {key: example[key] for key in keys if key in example}
+            value = example_inputs(model, examples[index])
             yield examples.origin(index), value, examples.position_names(index)
 
-    return [row._replace(from_dataset=True) for row in _predict(model, items(), top)]
+    rows = _predict(model, items(), len(examples), top)
+    return [row._replace(from_dataset=True) for row in rows]

@@ -131,9 +131,7 @@ def _predict(
     if top_k < 1:
         raise ZooError(f"top_k is {top_k}, but must be at least 1")
     preprocessors = build_preprocessors(model, registry=registry)
-    batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
-    if TARGET not in batch:
-        batch[TARGET] = _empty_targets(model, batch)
+    batch = prediction_batch(model, preprocessors, inputs)
     with evaluation_mode(model):
         outputs: Outputs = model(batch)  # logits [B, T, C]
     names, schema = preprocessors.get(TARGET), model.output_schema()
@@ -146,11 +144,23 @@ def _predict(
     ]
 
 
+def prediction_batch(
+    model: Model, preprocessors: Mapping[str, Preprocessor], inputs: Sequence[Any]
+) -> dict[str, Tensor]:
+    """Return the batch of raw values, with zeros as targets if the model takes targets."""
+    batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
+    if TARGET not in batch and TARGET in (model.batch_schema() or {}):
+        batch[TARGET] = _empty_targets(model, batch)
+    return batch
+
+
 def _hint(model: Model) -> str:
     """Return what to do with a model whose classes cannot be predicted."""
     if can_predict(model, "position"):
         return "; use zoo.predict_positions"
     schema = model.output_schema()
+    if hasattr(model, "embed"):
+        return "; it computes a vector of each input: zoo.embed(model, inputs) in Python"
     if schema is not None and schema.logits == "feature":
         return "; it gives features: call it with a batch, its outputs have them as 'logits'"
     if schema is not None and schema.decoding:

@@ -1,0 +1,124 @@
+// Maths, colours, menu and search of a page.
+const top_ = document.currentScript.dataset.top;
+const byId = (id) => document.getElementById(id);
+
+for (const element of document.querySelectorAll(".math")) {
+  const displayMode = element.tagName === "DIV";
+  katex.render(element.textContent, element, { displayMode, throwOnError: false });
+}
+
+// Colours: as the system, light, dark.
+const THEMES = ["auto", "light", "dark"];
+const NAMES = { auto: "as the system", light: "light", dark: "dark" };
+const root = document.documentElement;
+function nameTheme() {
+  byId("theme").setAttribute("aria-label", `Colours: ${NAMES[root.dataset.theme]}`);
+}
+byId("theme").addEventListener("click", () => {
+  const next = (THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length;
+  root.dataset.theme = THEMES[next];
+  nameTheme();
+  try {
+    localStorage.setItem("zoo-theme", THEMES[next]);
+  } catch {
+    // Storage may be disabled.
+  }
+});
+nameTheme();
+
+// The menu of narrow windows.
+byId("menu").addEventListener("click", () => {
+  const open = document.body.classList.toggle("menu-open");
+  byId("menu").setAttribute("aria-expanded", String(open));
+});
+const current = document.querySelector("#sidebar [aria-current]");
+if (current) current.scrollIntoView({ block: "center" });
+
+// Search: the index is a script, which a page from a file may load too.
+let loading;
+function loadIndex() {
+  loading ??= new Promise((done) => {
+    const script = document.createElement("script");
+    script.src = `${top_}assets/search-index.js`;
+    script.onload = done;
+    document.head.append(script);
+  });
+  return loading;
+}
+
+/** Return [weight, page number] of the pages that have every term, best first. */
+function find(terms) {
+  const { words } = window.zooSearch;
+  let found = null;
+  for (const term of terms) {
+    const weights = new Map();
+    for (const [word, pages] of Object.entries(words)) {
+      if (!word.startsWith(term)) continue;
+      const factor = word === term ? 3 : 1;
+      for (let i = 0; i < pages.length; i += 2) {
+        const weight = factor * pages[i + 1];
+        weights.set(pages[i], Math.max(weight, weights.get(pages[i]) || 0));
+      }
+    }
+    const before = found;
+    found = new Map();
+    for (const [page, weight] of weights) {
+      if (before === null) found.set(page, weight);
+      else if (before.has(page)) found.set(page, before.get(page) + weight);
+    }
+  }
+  return [...(found || [])].map(([page, weight]) => [weight, page]).sort((a, b) => b[0] - a[0]);
+}
+
+function show(query) {
+  const terms = query.toLowerCase().split(/\s+/).filter((term) => term.length > 1);
+  const panel = byId("results");
+  panel.hidden = terms.length === 0;
+  panel.replaceChildren();
+  if (terms.length === 0) return;
+  const matches = find(terms).slice(0, 12);
+  const status = document.createElement("p");
+  status.textContent = matches.length ? `Pages about “${query}”` : `No page has “${query}”`;
+  panel.append(status);
+  for (const [, number] of matches) {
+    const [address, title, summary] = window.zooSearch.pages[number];
+    const link = document.createElement("a");
+    link.href = top_ + address;
+    const name = document.createElement("strong");
+    name.textContent = title;
+    const place = document.createElement("small");
+    place.textContent = address.replace(".html", "");
+    const text = document.createElement("span");
+    text.textContent = summary;
+    link.append(name, " ", place, text);
+    panel.append(link);
+  }
+}
+
+const query = byId("query");
+query.addEventListener("focus", loadIndex);
+query.addEventListener("input", () => loadIndex().then(() => show(query.value.trim())));
+byId("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  loadIndex().then(() => {
+    show(query.value.trim());
+    byId("results").querySelector("a")?.click();
+  });
+});
+document.addEventListener("keydown", (event) => {
+  const links = [...byId("results").querySelectorAll("a")];
+  const place = links.indexOf(document.activeElement);
+  if (event.key === "/" && !event.target.matches("input")) {
+    event.preventDefault();
+    query.focus();
+  } else if (event.key === "Escape") {
+    byId("results").hidden = true;
+    query.value = "";
+  } else if (event.key === "ArrowDown" && links.length && (place >= 0 || event.target === query)) {
+    event.preventDefault();
+    links[Math.min(place + 1, links.length - 1)].focus();
+  } else if (event.key === "ArrowUp" && place >= 0) {
+    event.preventDefault();
+    (links[place - 1] || query).focus();
+  }
+});

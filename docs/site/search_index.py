@@ -1,0 +1,49 @@
+"""The index of the search: a script that pages load when someone searches, also from files."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+from html_body import Body
+
+_WORD = re.compile(r"[^\W_][\w.-]*[^\W_]|[^\W_]{2,}")
+TITLE, HEADING, TEXT = 20, 5, 1
+"""Weights of a word by where it stands."""
+MAX_WEIGHT = 9
+"""The largest weight of a word that stands in a text many times."""
+SUMMARY = 160
+STOP_WORDS = frozenset("a an and are as at be by for from has in is it of on or that the to with".split())
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case; hyphenated names also in their parts."""
+    found = []
+    for word in _WORD.findall(text.lower()):
+        parts = re.split(r"[.-]+", word)
+        found += [word, *parts] if len(parts) > 1 else [word]
+    return [word for word in found if len(word) > 1 and word not in STOP_WORDS]
+
+
+def search_script(bodies: Mapping[str, Body], titles: Mapping[str, str]) -> str:
+    """Return the script: pages with titles and summaries, and the pages of each word."""
+    weights: dict[str, dict[int, int]] = defaultdict(dict)
+    pages = []
+    for number, (path, body) in enumerate(bodies.items()):
+        name = path.removesuffix(".md")
+        pages.append([f"{name}.html", titles[name], _shorten(body.summary)])
+        counts: dict[str, int] = defaultdict(int)
+        for word in words(body.words):
+            counts[word] = min(counts[word] + TEXT, MAX_WEIGHT)
+        for heading in body.headings:
+            for word in words(heading.text):
+                counts[word] += TITLE if heading.level == 1 else HEADING
+        for word, weight in counts.items():
+            weights[word][number] = weight
+    rows = {word: [part for pair in found.items() for part in pair] for word, found in weights.items()}
+    data = {"pages": pages, "words": {word: rows[word] for word in sorted(rows)}}
+    return f"window.zooSearch = {json.dumps(data, ensure_ascii=False, separators=(',', ':'))};\n"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= SUMMARY else text[:SUMMARY].rsplit(" ", 1)[0] + " …"
