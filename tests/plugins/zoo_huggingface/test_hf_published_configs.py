@@ -29,7 +29,8 @@ ROBERTA = BERT | {
     "layer_norm_eps": 1e-5, "max_position_embeddings": 514, "model_type": "roberta",
     "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265,
 }  # fmt: skip
-DEBERTA_V3 = {
+DEBERTA_V3 = {  # the published file has no architectures, so it is imported without the head
+    "architectures": ["DebertaV2ForMaskedLM"],
     "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
     "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
     "layer_norm_eps": 1e-7, "max_position_embeddings": 512, "max_relative_positions": -1,
