@@ -1,7 +1,7 @@
 """Where each page stands in the navigation; every other page is listed by its own index."""
 
 GUIDES = {
-    "First steps": ("quickstart", "concepts", "specs", "own-files", "from-pytorch", "notebooks/index"),
+    "First steps": ("quickstart", "concepts", "specs", "own-files", "attend", "from-pytorch", "notebooks/index"),
     "Tasks": (
         "texts",
         "text-classification",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from zoo.cli import (
+    attend,
     catalogue,
     check,
     compose,
@@ -32,6 +33,7 @@ from zoo.cli import (
 from zoo.cli.panels import COMMAND_NAMES
 
 _MODULES = (
+    attend,
     catalogue,
     check,
     compose,

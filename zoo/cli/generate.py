@@ -9,7 +9,14 @@ import typer
 
 from zoo.cli.chat import converse, parse_conversation
 from zoo.cli.completion import complete_filter, complete_sampler
-from zoo.cli.inputs import FileOption, InputLines, InputsArgument, read_inputs, warn_unknown
+from zoo.cli.inputs import (
+    FileOption,
+    InputLines,
+    InputsArgument,
+    parse_ids,
+    read_inputs,
+    warn_unknown,
+)
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
 from zoo.cli.progress import activity
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
@@ -112,7 +119,7 @@ def command(
     options: dict[str, Any] = {
         "sampler": _sampler_config(sampler, settings or [], loaded.spec or {}),
         "filters": None if filters is None else [parse_yaml(text, "--filter") for text in filters],
-        "prompt": _parse_ids(prompt) if ids and prompt is not None else prompt,
+        "prompt": parse_ids(prompt) if ids and prompt is not None else prompt,
         "max_length": max_length or (512 if chat else 64),
         "seed": seed,
     }
@@ -155,16 +162,7 @@ def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
 def _parse_input(line: str, number: int, *, ids: bool, chat: bool) -> Any:
     if chat:
         return parse_conversation(line, number)
-    return _parse_ids(line) if ids else line
-
-
-def _parse_ids(line: str) -> list[int]:
-    from zoo.errors import ZooError
-
-    try:
-        return [int(word) for word in line.split()]
-    except ValueError:
-        raise ZooError(f"'{line}' is not a list of token IDs, for example '5 17 3'") from None
+    return parse_ids(line) if ids else line
 
 
 def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from zoo.cli.examples import example_inputs, open_examples
 from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import DataOption, JsonOption, ModelArgument, parse_data, print_json
 from zoo.cli.progress import task_progress
@@ -180,21 +181,11 @@ def _predict_dataset(
     model: Model, source: str, data: dict[str, Any], part: str | None, top: int
 ) -> list[Row]:
     """Predict the classes of the examples of a dataset."""
-    from zoo.evaluation.datasets import find_dataset, is_training_run
-    from zoo.evaluation.evaluating import training_section
-    from zoo.hub.models import read_header
-    from zoo.registry.component_registry import default_registry
-
-    train = training_section(read_header(source).provenance)
-    own_run = is_training_run(source)
-    dataset = find_dataset(train, part, data, default_registry(), own_run=own_run)
-    examples = dataset.build().open(evaluation=True)
-    keys = [k for k, f in (model.batch_schema(inference=True) or {}).items() if not f.optional]
+    examples = open_examples(source, data, part)
 
     def items() -> Iterator[_Item]:
         for index in range(len(examples)):
-            example = examples[index]
-            value = {key: example[key] for key in keys if key in example}
+            value = example_inputs(model, examples[index])
             yield examples.origin(index), value, examples.position_names(index)
 
     rows = _predict(model, items(), len(examples), top)

@@ -65,7 +65,7 @@ class HeatPanel(Panel):
 
     def draw(self, axes: Any, vmax: float) -> None:
         T, S = self.weights.shape
-        weights = pool(self.weights, _POOLED) if self.is_thumbnail else self.weights
+        weights = pool(self.weights, _POOLED, _POOLED) if self.is_thumbnail else self.weights
         axes.imshow(
             weights.numpy(),
             cmap=MAP,
@@ -106,10 +106,9 @@ def _panel_size(T: int, S: int) -> tuple[float, float]:
     return width, height
 
 
-def pool(weights: Tensor, size: int) -> Tensor:
-    """Return weights [T, S] pooled to at most size x size, with the maximum of each part."""
-    T, S = weights.shape
-    shape = (min(T, size), min(S, size))
-    if shape == (T, S):
+def pool(weights: Tensor, rows: int, columns: int) -> Tensor:
+    """Return weights [T, S] pooled to at most rows x columns, with the maximum of each part."""
+    shape = (min(weights.shape[0], rows), min(weights.shape[1], columns))
+    if shape == weights.shape:
         return weights
     return F.adaptive_max_pool2d(weights[None, None], shape)[0, 0]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from zoo.errors import ZooError
 from zoo.files import atomic_write, os_error_message
+from zoo.inspection.page import page_text, write_page
 from zoo.inspection.stored import to_json, weights_to_json
 from zoo.inspection.view import View
 
@@ -28,8 +29,6 @@ class SavedView(View):
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, for notebooks."""
-        from zoo.inspection.page import page_text
-
         text = html.escape(page_text(self), quote=True)
         return f'<iframe srcdoc="{text}" style="width:100%;height:640px;border:0"></iframe>'
 
@@ -94,13 +93,7 @@ def _write_picture(view: View, path: Path) -> None:
     if path.suffix.lower() == ".png":
         write_png(figure, path)
     else:
-        _write_text(render_svg(figure), path)
-
-
-def _write_page(view: View, path: Path) -> None:
-    from zoo.inspection.page import write_page
-
-    write_page(view, path)
+        _write_text(render_svg(figure, text_as_paths=True), path)
 
 
 def _write_text(text: str, path: Path) -> None:
@@ -112,7 +105,7 @@ def _write_text(text: str, path: Path) -> None:
 
 
 _WRITERS: Mapping[str, Callable[[View, Path], Any]] = {
-    ".html": _write_page,
+    ".html": write_page,
     ".png": _write_picture,
     ".svg": _write_picture,
     ".json": _write_json,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
+from zoo.files import os_error_message
 from zoo.hub.models import Source, load
 from zoo.inspection.attending import view_output
+from zoo.inspection.page import pool_weights, read_page
 from zoo.inspection.passes import OutputOptions
 from zoo.inspection.provenance import hash_weights
 from zoo.inspection.saving import select_layers
@@ -54,8 +57,27 @@ class Differences:
         if lines:
             return "\n".join(lines)
         worst = max(self.largest.values(), default=0.0)
-        count = len(self.largest)
-        return f"{count} layers are the same; the largest difference of a weight is {worst:.2g}"
+        layers = ", ".join(self.largest)
+        return f"the same as computed again; weights differ by at most {worst:.2g} ({layers})"
+
+
+def read_stored(path: Path) -> Mapping[str, Any]:
+    """Return the data of a page or a JSON file that `zoo attend` has written, for `verify`.
+
+    Raises:
+        ZooError: if the file cannot be read.
+    """
+    if path.suffix.lower() == ".html":
+        page, weights = read_page(path)
+        return {**page, "weights": weights}
+    try:
+        data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = os_error_message(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ZooError(f"{path} cannot be read: {reason}") from None
+    except json.JSONDecodeError as error:
+        raise ZooError(f"{path}:{error.lineno} is not valid JSON: {error.msg}") from None
+    return data
 
 
 def verify(
@@ -67,8 +89,9 @@ def verify(
     """Compute a stored view again and compare it.
 
     Args:
-        stored: the data of `to_json`; ``weights`` has those of each layer, and ``tolerance`` the
-            largest error of a stored weight, 1e-5 if it is missing.
+        stored: the data of `to_json`; ``weights`` has those of each layer, ``tolerance`` the
+            largest error of a stored weight, 1e-5 if it is missing, and ``pool`` of a layer how
+            many rows and columns each of its weights is the maximum of, if it is pooled.
         model: the model, if the stored reference does not find it.
 
     Raises:
@@ -80,7 +103,7 @@ def verify(
     if source is None:
         raise ZooError(
             "the view is that of a model in memory, which has no name; pass the saved model "
-            "(command line: zoo attend --verify FILE MODEL)"
+            "(command line: zoo attend FILE MODEL --verify)"
         )
     loaded = source if isinstance(source, Model) else load(source, device=device)
     with tempfile.TemporaryDirectory() as folder:
@@ -91,8 +114,9 @@ def verify(
         )
         inputs = _restore(before.inputs, Path(folder))
         after = view_output(loaded, inputs, options, source=loaded)
-    tolerance = float(stored.get("tolerance", TOLERANCE))
-    return _compare(before, after, hash_weights(loaded), tolerance)
+    tolerance = float(stored.get("tolerance", TOLERANCE)) + TOLERANCE
+    pools = {layer["path"]: tuple(layer.get("pool", (1, 1))) for layer in stored["layers"]}
+    return _compare(before, after, pools, hash_weights(loaded), tolerance)
 
 
 def _restore(inputs: Mapping[str, Any], folder: Path) -> Any:
@@ -104,7 +128,13 @@ def _restore(inputs: Mapping[str, Any], folder: Path) -> Any:
     return next(iter(values.values())) if len(values) == 1 else values
 
 
-def _compare(before: View, after: View, weights: str, tolerance: float) -> Differences:
+def _compare(
+    before: View,
+    after: View,
+    pools: Mapping[str, tuple[int, int]],
+    weights: str,
+    tolerance: float,
+) -> Differences:
     problems = []
     expected = before.provenance["model"]["weights"]
     if expected != weights:
@@ -116,19 +146,19 @@ def _compare(before: View, after: View, weights: str, tolerance: float) -> Diffe
     after = select_layers(after, old, before.provenance.get("heads"))
     largest = {}
     for layer, other in zip(before.layers, after.layers, strict=True):
+        pooled = pool_weights(other.weights, pools[layer.path])
         problems += _compare_axes(layer, other)
-        if layer.weights.shape == other.weights.shape:
-            largest[layer.path] = _largest_difference(layer.weights, other.weights)
+        if layer.weights.shape == pooled.shape:
+            largest[layer.path] = _largest_difference(layer.weights, pooled)
+        else:
+            shapes = f"{list(pooled.shape)}, not {list(layer.weights.shape)}"
+            problems.append(f"{layer.path}: the weights have shape {shapes}")
     return Differences(largest, tolerance, problems)
 
 
 def _compare_axes(layer: LayerView, other: LayerView) -> list[str]:
     pairs = [(layer.rows, other.rows), (layer.columns, other.columns)]
-    wrong = [f"{layer.path}: '{a.name}' has other labels" for a, b in pairs if a != b]
-    if layer.weights.shape != other.weights.shape:
-        shapes = f"{list(other.weights.shape)}, not {list(layer.weights.shape)}"
-        wrong.append(f"{layer.path}: the weights have shape {shapes}")
-    return wrong
+    return [f"{layer.path}: '{a.name}' has other labels" for a, b in pairs if a != b]
 
 
 def _largest_difference(weights: Tensor, others: Tensor) -> float:
