@@ -8,6 +8,7 @@ GUIDES = {
         "text-regression",
         "tagging",
         "embeddings",
+        "masked-language-model",
         "instructions",
         "translation",
         "translation-cpu",
