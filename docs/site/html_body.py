@@ -120,7 +120,9 @@ def _fence(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env
 
 def _code_block(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     content = tokens[index].content
-    return _block(content, "bash" if re.match(r"(zoo|pip|make|python|torchrun|\.) ", content) else "")
+    return _block(
+        content, "bash" if re.match(r"(zoo|pip|make|python|torchrun|\.) ", content) else ""
+    )
 
 
 def _block(content: str, language: str) -> str:

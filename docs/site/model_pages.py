@@ -100,7 +100,9 @@ def model_pages(data: SiteData) -> dict[str, str]:
 
 
 def _results(model: dict[str, Any]) -> str:
-    return ", ".join(f"{each.get('label') or each['metric']} {each['value']}" for each in model["results"])
+    return ", ".join(
+        f"{each.get('label') or each['metric']} {each['value']}" for each in model["results"]
+    )
 
 
 def _model(model: dict[str, Any], card: str) -> str:
@@ -121,7 +123,10 @@ def _model(model: dict[str, Any], card: str) -> str:
         "## Training data",
         table(
             ("data set", "licence", "attribution"),
-            [(_data_link(each), prose(each["licence"]), prose(each["attribution"])) for each in shipped["data"]],
+            [
+                (_data_link(each), prose(each["licence"]), prose(each["attribution"]))
+                for each in shipped["data"]
+            ],
         ),
     ]
     return "\n\n".join(sections) + "\n"
@@ -162,5 +167,3 @@ def all_equations(data: SiteData) -> dict[str, list[str]]:
     rows = [(f"{each.kind}/{each.name}", each.doc) for each in data.index.components()]
     rows += [(f"parts/{each.name}", each.doc) for each in data.index.parts]
     return {name: equations for name, doc in rows if (equations := parse(doc).equations)}
-
-

@@ -1,7 +1,14 @@
 """Where each page stands in the navigation; every other page is listed by its own index."""
 
 GUIDES = {
-    "First steps": ("quickstart", "concepts", "specs", "own-files", "from-pytorch", "notebooks/index"),
+    "First steps": (
+        "quickstart",
+        "concepts",
+        "specs",
+        "own-files",
+        "from-pytorch",
+        "notebooks/index",
+    ),
     "Tasks": (
         "texts",
         "text-classification",
@@ -69,12 +76,16 @@ def contents(pages: set[str]) -> dict[str, list[tuple[str, list[str]]]]:
     """
     groups = [*GUIDES.items(), ("Reference", REFERENCE), ("Results", RESULTS), ("Design", DESIGN)]
     found = {"index": [(caption, list(names)) for caption, names in groups]}
-    kinds = sorted(page for page in pages if page.startswith("components/") and page.count("/") == 1)
+    kinds = sorted(
+        page for page in pages if page.startswith("components/") and page.count("/") == 1
+    )
     found["components"] = [("", kinds)]
     for kind in kinds:
         found[kind] = [("", _inside(pages, kind))]
     for folder in ("specs", "models", "commands", "api", "hooks", "notebooks"):
-        found[f"{folder}/index"] = [("", [p for p in _inside(pages, folder) if p != f"{folder}/index"])]
+        found[f"{folder}/index"] = [
+            ("", [p for p in _inside(pages, folder) if p != f"{folder}/index"])
+        ]
     return found
 
 
