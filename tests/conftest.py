@@ -8,6 +8,7 @@ import threading
 
 import pytest
 import torch
+from browser_kit import Visit, chromium, screenshot_folder
 
 # Tests use small tensors and run in parallel processes.
 torch.set_num_threads(1)
@@ -64,3 +65,32 @@ def empty_plots():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("zoo.training.plot.write_png", write_empty)
         yield
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, started once; tests that use it are skipped where it is not installed."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """A function that opens a tab: ``visit("light", viewport=...)`` returns a `Visit`.
+
+    At the end of the test, no tab may have logged an error or requested anything from a host other
+    than this machine.
+    """
+    visits = []
+
+    def open_tab(theme="light", **options):
+        options["color_scheme"] = theme
+        visits.append(Visit(browser, screenshot_folder(tmp_path), options))
+        return visits[-1]
+
+    yield open_tab
+    for each in visits:
+        each.context.close()
+    assert [problem for each in visits for problem in each.problems] == []
+    hosts = set().union(*(each.hosts() for each in visits))
+    assert hosts <= {"file", "127.0.0.1", "localhost"}

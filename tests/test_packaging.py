@@ -58,12 +58,14 @@ def test_wheel_contains_every_source_file_and_nothing_else(wheel):
     expected = core | _sources(ROOT / "plugins") | metadata | {"zoo/registry.yaml"}
     files = _read(wheel)
     assert set(files) == expected
-    assert {Path(name).suffix for name in set(files) - metadata} == {
+    pages = {name for name in files if name.startswith("zoo_ui/static/")}
+    assert {Path(name).suffix for name in set(files) - metadata - pages} == {
         ".py",
         ".tmpl",
         ".typed",
         ".yaml",
     }
+    assert {Path(name).suffix for name in pages} == {"", ".css", ".html", ".js", ".svg", ".woff2"}
     assert files["zoo/registry.yaml"] == (ROOT / "registry.yaml").read_bytes()
     assert files["licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
 

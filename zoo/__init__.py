@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
+    from zoo.inspection.attending import attend as attend
     from zoo.interfaces import (
         Batch as Batch,
         GenerationOutput as GenerationOutput,

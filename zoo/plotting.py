@@ -46,13 +46,24 @@ def write_png(figure: Any, path: Path, *, follow_links: bool = True) -> None:
         raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None
 
 
-def render_svg(figure: Any) -> str:
-    """Return a figure as SVG, the same text for the same figure."""
+def render_svg(figure: Any, *, text_as_paths: bool = False) -> str:
+    """Return a figure as SVG, the same text for the same figure.
+
+    Args:
+        text_as_paths: draw the outlines of letters, so that texts have their measured size in every
+            viewer, and equations their symbols.
+    """
     from matplotlib import rc_context
 
     file = io.StringIO()
-    with rc_context(_SVG_STYLE):
+    style = _SVG_STYLE | ({"svg.fonttype": "path"} if text_as_paths else {})
+    with rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     lines = (line.rstrip() for line in file.getvalue().splitlines())
-    # Platforms differ in the last digits.
-    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", "\n".join(lines)) + "\n"
+    # Platforms differ in the last digits of coordinates; texts are not in tags.
+    return re.sub("<[^>]*>", _round_numbers, "\n".join(lines)) + "\n"
+
+
+def _round_numbers(tag: re.Match[str]) -> str:
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", tag[0])

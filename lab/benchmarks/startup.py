@@ -1,4 +1,4 @@
-"""Time of imports and of commands that do no work, compared with ``import torch``.
+"""Time of imports and of short commands, compared with ``import torch``.
 
 Each command runs in a new process. The commands alternate, so that load on the machine affects all
 of them; the smallest time of the runs is printed. The index of plugins is built before.
@@ -23,6 +23,7 @@ COMMANDS = {
     "zoo plugins": ["-m", "zoo", "plugins"],
     "zoo catalogue": ["-m", "zoo", "catalogue"],
     "zoo check bahdanau-2015": ["-m", "zoo", "check", "bahdanau-2015"],
+    "zoo generate": ["-m", "zoo", "generate", "tatoeba-por-eng-transformer", "Onde fica ?"],
 }
 
 

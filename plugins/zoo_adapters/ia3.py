@@ -130,7 +130,8 @@ class Ia3(Adapter):
             name: isinstance(self.layers.get_submodule(name), ScaledInput) for name in layers
         }
         inputs = converter.inputs({n: t["scale"] for n, t in layers.items() if is_input[n]})
-        outputs = converter.outputs({n: t["scale"] for n, t in layers.items() if not is_input[n]})
+        scales = {n: t["scale"] for n, t in layers.items() if not is_input[n]}
+        outputs = converter.outputs(scales, missing=1.0)
         config = {
             "peft_type": "IA3",
             "target_modules": sorted(inputs | outputs),

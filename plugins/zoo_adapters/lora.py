@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
+import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
@@ -203,7 +205,7 @@ class Lora(Adapter):
             raise ZooError(f"{wrong[0]} has the rank {found}, but the config {ranks[wrong[0]]}")
         alphas = module_values(config, "alpha_pattern", pairs, alpha)
         sizes = {name: (int(ranks[name]), float(alphas[name])) for name in pairs}
-        converted, converted_sizes = _convert(pairs, sizes, converter)
+        converted, converted_sizes = _convert(pairs, sizes, converter, params["rank_stabilised"])
         for key, index, usual in (("ranks", 0, rank), ("alphas", 1, alpha)):
             values = {name: size[index] for name, size in converted_sizes.items()}
             other = {name: value for name, value in values.items() if value != usual}
@@ -217,11 +219,11 @@ class Lora(Adapter):
         for kind, names in ((LowRankEmbedding, TABLE), (LowRankLinear, LINEAR)):
             layer = self.layers.get_submodule
             chosen = {name: pair for name, pair in pairs.items() if isinstance(layer(name), kind)}
-            converted, new = _convert(chosen, self.sizes, converter)
+            converted, new = _convert(chosen, self.sizes, converter, self.rank_stabilised)
             sizes |= new
             for name, pair in converted.items():
                 found[name] = dict(zip(names, pair, strict=True))
-        rank, alpha = self.rank, self.alpha
+        ((rank, alpha), _) = Counter(sizes.values()).most_common(1)[0]
         config = {
             "peft_type": "LORA",
             "r": rank,
@@ -237,22 +239,31 @@ class Lora(Adapter):
 
 
 def _convert(
-    pairs: Mapping[str, tuple[Tensor, ...]], sizes: Mapping[str, Size], converter: WeightConverter
+    pairs: Mapping[str, tuple[Tensor, ...]],
+    sizes: Mapping[str, Size],
+    converter: WeightConverter,
+    rank_stabilised: bool,
 ) -> tuple[dict[str, tuple[Tensor, Tensor]], dict[str, Size]]:
     """Convert A and B of modules by name, those of one size together, with their sizes.
 
-    Raises:
-        ZooError: if modules of different sizes are one module in the other library.
+    Modules of different sizes that are one module in the other library become one of the sum of
+    their ranks, with the scale of the first.
     """
     found: dict[str, tuple[Tensor, Tensor]] = {}
-    converted_sizes: dict[str, Size] = {}
+    first: dict[str, Size] = {}
+
+    def divisor(rank: int) -> float:
+        return math.sqrt(rank) if rank_stabilised else rank
+
     for size in dict.fromkeys(sizes[name] for name in pairs):
         group = {name: (A, B) for name, (A, B) in pairs.items() if sizes[name] == size}
-        for name, pair in converter.low_rank(group).items():
-            if name in found:
-                raise ZooError(
-                    f"{', '.join(group)}: {name} of the other library is adapted with different "
-                    "ranks or alphas"
-                )
-            found[name], converted_sizes[name] = pair, size
+        for name, (A, B) in converter.low_rank(group).items():
+            rank, alpha = first.setdefault(name, size)
+            B = B * (size[1] / alpha * divisor(rank) / divisor(size[0]))
+            before = found.get(name, (A[:0], B[:, :0]))
+            found[name] = torch.cat([before[0], A]), torch.cat([before[1], B], dim=1)
+    converted_sizes = {}
+    for name, (rank, alpha) in first.items():
+        converted_rank = found[name][0].shape[0]
+        converted_sizes[name] = converted_rank, alpha * (divisor(converted_rank) / divisor(rank))
     return found, converted_sizes

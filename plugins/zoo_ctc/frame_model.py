@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo import Batch, GenerationOutput, Model, ZooError
+from zoo import Batch, GenerationOutput, Model, Outputs, ZooError
 from zoo.plugin import Filter, FrameSampler, OutputSchema, Sampler
 from zoo_ctc.align import ForcedAlignment, align
 
@@ -45,7 +45,13 @@ class FrameModel(Model):
     def align(self, batch: Batch) -> ForcedAlignment:
         """Align the targets with the frames."""
         outputs = self(batch)
-        ctc = outputs.auxiliary.get("ctc", outputs)
+        return self._align_outputs(outputs.auxiliary.get("ctc", outputs))
+
+    def align_frames(self, outputs: Outputs) -> Tensor:
+        return self._align_outputs(outputs).labels
+
+    def _align_outputs(self, ctc: Outputs) -> ForcedAlignment:
+        assert ctc.target_mask is not None
         return align(ctc.logits, ctc.mask, ctc.targets, ctc.target_mask, blank=self.blank)
 
     @torch.no_grad()

@@ -23,6 +23,11 @@ class FilterBanks:
     F_Y: Tensor
     gamma: Tensor
 
+    def window(self) -> Tensor:
+        """Return the weight of each pixel, averaged over the grid: [B, 1, 1, height * A]."""
+        pixels = self.F_Y.mean(dim=1)[:, :, None] * self.F_X.mean(dim=1)[:, None]
+        return pixels.flatten(1)[:, None, None]
+
     @full_precision
     def read(self, images: Tensor) -> Tensor:
         """Compute gamma F_Y x F_X^T, equation 27: [B, C, height, A] -> [B, C, N, N]."""

@@ -3,18 +3,19 @@
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import full_precision
+from zoo.plugin import RecordsAttention, full_precision
 from zoo_draw.filters import GridParameters, filter_banks
 
 Shape = tuple[int, int, int]
 """Channels, height and width of the images."""
 
 
-class Reader(nn.Module):
+class Reader(RecordsAttention):
     """Read operation: concatenate the image and the error image.
 
     Without a grid, both are read in full (equation 17 of Gregor et al. 2015); with a grid, they are
-    read through filters computed from the decoder state (equations 21 and 27).
+    read through filters computed from the decoder state (equations 21 and 27). Recorded weights are
+    those of the pixels, averaged over the grid: [B, 1, 1, height * width].
 
     Shapes:
         images, errors [B, C, height, width], states [B, hidden] -> [B, output_dim].
@@ -31,11 +32,14 @@ class Reader(nn.Module):
         inputs = torch.cat([full_precision(images), full_precision(errors)], dim=1)
         if self.place is not None:
             parameters = full_precision(self.place(states))
-            inputs = filter_banks(parameters, self.grid, *images.shape[-2:]).read(inputs)
+            filters = filter_banks(parameters, self.grid, *images.shape[-2:])
+            if self.recorders:
+                self.record(filters.window())
+            inputs = filters.read(inputs)
         return inputs.flatten(1).to(states)
 
 
-class Writer(nn.Module):
+class Writer(RecordsAttention):
     """Write operation: compute the canvas update.
 
     Without a grid, the update covers the full canvas (equation 18 of Gregor et al. 2015); with a
@@ -61,4 +65,7 @@ class Writer(nn.Module):
             return patches.view(-1, *self.shape)
         parameters = full_precision(self.place(states))
         patches = patches.view(-1, channels, self.grid, self.grid)
-        return filter_banks(parameters, self.grid, height, width).write(patches)
+        filters = filter_banks(parameters, self.grid, height, width)
+        if self.recorders:
+            self.record(filters.window())
+        return filters.write(patches)

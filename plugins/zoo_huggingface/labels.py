@@ -36,7 +36,8 @@ def read_labels(config: Mapping[str, Any]) -> list[str]:
     if not all(isinstance(name, str | int) for name in names):
         raise config_error("id2label", labels, f"it should name the classes 0 to {count - 1}")
     texts = [str(name) for name in names]
-    return [f"{name} ({i})" if name in texts[:i] else name for i, name in enumerate(texts)]
+    first = {name: i for i, name in reversed(list(enumerate(texts)))}
+    return [name if first[name] == i else f"{name} ({i})" for i, name in enumerate(texts)]
 
 
 def is_multi_label(config: Mapping[str, Any]) -> bool:

@@ -104,6 +104,8 @@ class DNC(MemoryEncoder):
         )
         reads = backward_mode * (state["reads"] @ links) + content_mode * content
         reads = reads + forward_mode * (state["reads"] @ links.mT)
+        self.writes.record(write[:, None, None])
+        self.reads.record(reads[:, :, None])
         next_state = {
             "memory": memory,
             "usage": usage,

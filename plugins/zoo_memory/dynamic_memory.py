@@ -14,6 +14,7 @@ from zoo.plugin import (
     Embedding,
     Encoder,
     OutputSchema,
+    RecordsAttention,
     TensorSchema,
     WidthConflict,
     forbid_stochastic,
@@ -82,6 +83,7 @@ class DynamicMemory(Model):
         self.hidden = hidden = hidden or width
         self.likeness = nn.Linear(width, width, bias=False)
         self.gate = nn.Sequential(nn.Linear(7 * width + 2, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+        self.attention = RecordsAttention()
         self.episode = nn.GRUCell(width, width)
         self.update = nn.GRUCell(width, width)
         self.answer = nn.GRUCell(width, width)
@@ -95,6 +97,7 @@ class DynamicMemory(Model):
         for _ in range(self.episodes):
             gate_logits.append(self._gates(facts, m, q))  # [B, S]
             gates = gate_logits[-1].sigmoid() * fact_mask
+            self.attention.record(gates[:, None, None])
             h = torch.zeros_like(m)
             for t in range(facts.shape[1]):
                 g = gates[:, t, None]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import Encoder, Memory, rename_params
+from zoo.plugin import Encoder, Memory, RecordsAttention, rename_params
 
 MemoryState = Mapping[str, Tensor]
 Controller = Literal["lstm", "feed-forward"]
@@ -51,6 +51,7 @@ class MemoryEncoder(Encoder):
         self.say = nn.Linear(hidden, interface_dim)
         self.output_dim = self.summary_dim = hidden + read_dim
         self.carry: Mapping[str, tuple[int, int]] = {}
+        self.reads, self.writes = RecordsAttention(), RecordsAttention()
 
     @classmethod
     def migrate(
@@ -68,7 +69,8 @@ class MemoryEncoder(Encoder):
     def memory_step(self, interface: Tensor, state: MemoryState) -> tuple[Tensor, MemoryState]:
         """Compute the read vector [B, read_dim] and the updated memory.
 
-        interface [B, interface_dim] is the interface vector.
+        interface [B, interface_dim] is the interface vector. The weights of the heads over the N
+        locations, [B, H, 1, N], are recorded by `reads` and `writes`.
         """
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:

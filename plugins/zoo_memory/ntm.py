@@ -86,6 +86,8 @@ class NTM(MemoryEncoder):
         w = write.mT  # [B, N, 1]
         memory = memory * (1 - w * erase.sigmoid()[:, None]) + w * add.tanh()[:, None]
         reads = self.address(memory, heads[:, :-1], previous[:, :-1])  # [B, R, N]
+        self.writes.record(write[:, :, None])
+        self.reads.record(reads[:, :, None])
         read = (reads @ memory).flatten(1)
         return read, {"memory": memory, "weights": torch.cat([reads, write], dim=1)}
 

@@ -183,6 +183,8 @@ class RAM(Model):
         state: Any = None
         locations, logprobs, baselines = [location], [], []
         for t in range(self.glimpses):
+            if noise is None:  # in evaluation, the first rollout
+                self.retina.record_squares(images, location)
             state = self.core(self.glimpse(self.retina(images, location), location), state)
             h = state[0] if isinstance(state, tuple) else state  # [B, hidden]
             if t + 1 < self.glimpses:

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import FromParent, full_precision
+from zoo.plugin import FromParent, RecordsAttention, full_precision
 
 
-class Retina(nn.Module):
+class Retina(RecordsAttention):
     r"""Multi-resolution crop: squares of increasing size around a location, pooled to one size.
 
     .. math::
@@ -68,6 +68,18 @@ class Retina(nn.Module):
     def forward(self, images: Tensor, locations: Tensor) -> Tensor:
         self._validate_images(images)
         return self._squares(images, locations).to(images.dtype)
+
+    def record_squares(self, images: Tensor, locations: Tensor) -> None:
+        """Record the share of each pixel in the squares at locations, [B, scales, 1, pixels]."""
+        if not self.recorders:
+            return
+        height, width = images.shape[-2:]
+        shares = [
+            self._coverage(locations[:, 1], height, cell).mean(dim=1)[:, :, None]
+            * self._coverage(locations[:, 0], width, cell).mean(dim=1)[:, None]
+            for cell in self.cells
+        ]
+        self.record(torch.stack(shares, dim=1).flatten(2)[:, :, None])
 
     @full_precision
     def _squares(self, images: Tensor, locations: Tensor) -> Tensor:

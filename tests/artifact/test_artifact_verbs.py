@@ -118,7 +118,8 @@ def test_verify_fails_with_a_reason(
     captured = capsys.readouterr()
     assert stop.value.code == 1
     assert "FAILED   hashes" in captured.out
-    assert "sha256 does not match" in captured.err
+    assert "sha256 does not match" in captured.out
+    assert captured.err == f"{file}: verification failed: hashes\n"
     assert "Traceback" not in captured.err
     data = json.loads(run("verify", file, "--json", code=1))
     assert data["ok"] is False

@@ -56,8 +56,33 @@ def test_the_folder_of_both_files_can_be_moved(files, tmp_path_factory):
 
 def test_a_missing_base_is_rejected(files):
     (files / "base.safetensors").unlink()
-    with pytest.raises(zoo.ArtifactError, match=r"its base, 'base.safetensors', does not exist"):
+    sha256 = read_header(files / "style.safetensors").base["sha256"]
+    with pytest.raises(
+        zoo.ArtifactError,
+        match=rf"expected {files}/base\.safetensors, 36 tensors with sha256 {sha256}; .* --base",
+    ):
         zoo.load(files / "style.safetensors")
+
+
+def test_the_new_place_of_a_base_can_be_given(files):
+    expected = _logits(zoo.load(files / "style.safetensors"))
+    (files / "there").mkdir()
+    (files / "base.safetensors").rename(files / "there/model.safetensors")
+    for base in (files / "there", files / "there/model.safetensors"):
+        assert torch.equal(_logits(zoo.load(files / "style.safetensors", base=base)), expected)
+    model = zoo.load(files / "there")
+    zoo.adapt(model, files / "style.safetensors")
+    assert torch.equal(_logits(model), expected)
+    zoo.save_adapter(model, files / "style.safetensors")
+    assert torch.equal(_logits(zoo.load(files / "style.safetensors")), expected)
+
+
+def test_another_model_is_not_taken_as_the_base(files):
+    zoo.save(zoo.compose("gpt2-tiny", seed=1), files / "other.safetensors")
+    with pytest.raises(zoo.ArtifactError, match="another version of its base"):
+        zoo.load(files / "style.safetensors", base=files / "other.safetensors")
+    with pytest.raises(zoo.ArtifactError, match="has all its weights, so it has no base"):
+        zoo.load(files / "base.safetensors", base=files / "other.safetensors")
 
 
 def test_a_base_with_other_weights_is_rejected(files):

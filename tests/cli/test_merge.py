@@ -15,7 +15,7 @@ from zoo.cli.main import app
 def _run(*arguments, code=0):
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert done.exit_code == code, done.output
-    return done.output
+    return f"{done.output}{done.exception or ''}"
 
 
 @pytest.fixture
@@ -49,6 +49,27 @@ def test_info_and_verify_name_the_base(files):
     assert "tensors of base.safetensors match their sha256" in _run("verify", "style.safetensors")
 
 
+def test_the_new_place_of_a_base_is_an_option(files):
+    ids = ("--ids", "3 4", "--max-length", "4")
+    expected = _run("generate", "style.safetensors", *ids)
+    (files / "there").mkdir()
+    (files / "base.safetensors").rename(files / "there/base.safetensors")
+    message = _run("generate", "style.safetensors", *ids, code=1)
+    assert "expected base.safetensors, 36 tensors with sha256 " in message
+    base = ("--base", "there/base.safetensors")
+    assert _run("generate", "style.safetensors", *ids, *base) == expected
+    assert "36 tensors of there/base.safetensors" in _run("verify", "style.safetensors", *base)
+    _run("merge", "style.safetensors", "-o", "merged.safetensors", *base)
+    assert "has no base" in _run("generate", "merged.safetensors", *ids, *base, code=1)
+    assert "has no base" in _run("verify", "merged.safetensors", *base, code=1)
+    assert "has no meaning" in _run("export", "merged.safetensors", "folder", *base, code=2)
+
+
+def test_an_adapter_of_a_model_that_was_not_imported_is_not_exported(files):
+    message = _run("export", "style.safetensors", "folder", code=1)
+    assert "base.safetensors was not imported from another library" in message
+
+
 def test_a_model_without_adapters_is_not_merged(files):
     _run("merge", "base.safetensors", "-o", "merged.safetensors", code=1)
     assert not (files / "merged.safetensors").exists()
@@ -72,6 +93,7 @@ def test_folders_of_peft_are_imported_and_exported(files):
     options = ("--base", "bert.safetensors", "-o", "a.safetensors")
     _run("import", "bert", *options, code=1)  # not an adapter
     assert "adapter of bert.safetensors" in _run("import", "adapter", *options)
+    assert "without --to" in _run("export", "a.safetensors", "back", "--to", "bert", code=2)
     _run("export", "a.safetensors", "back")
     back = json.loads((files / "back" / "adapter_config.json").read_text())
     assert (back["peft_type"], back["r"]) == ("LORA", 2)

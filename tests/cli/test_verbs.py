@@ -1,6 +1,5 @@
 """Every command, in this process."""
 
-import io
 import json
 import re
 
@@ -9,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 import zoo
-from zoo.cli import output
 from zoo.cli.commands import COMMANDS
 from zoo.cli.main import app, main
 from zoo.interfaces.signature import parameter_names
@@ -79,25 +77,8 @@ def test_a_table_has_one_line_per_row_without_a_terminal():
     assert run("catalogue").count("\n") == 1 + len(json.loads(run("catalogue", "--json")))
 
 
-def test_names_are_not_wrapped_on_a_narrow_terminal(monkeypatch):
-    class Narrow(io.StringIO):
-        def isatty(self):
-            return True
-
-    screen = Narrow()
-    monkeypatch.setattr("sys.stdout", screen)
-    monkeypatch.setenv("COLUMNS", "20")
-    monkeypatch.setenv("TERM", "xterm")
-    rows = [("a-name-of-twenty-six-chars", "some words to be wrapped")]
-    output.print_rows(("name", "summary"), rows, no_wrap=("name",))
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
-    assert lines[1].split() == ["a-name-of-twenty-six-chars", "some"]
-    assert len(lines) == 5
-
-
 def test_show_wraps_paragraphs_and_prints_defaults():
     text = run("show", "attentive-rnn")
-    assert all(len(line) <= 120 for line in text.splitlines())
     rows = [line.split() for line in text.splitlines()]
     assert ["readout", "integer", ">=", "1", "or", "null", "null"] in rows
     assert ["cell", "rnn", "|", "lstm", "|", "gru", "|", "gru-cho", "gru"] in rows
@@ -132,7 +113,9 @@ def test_show_prints_every_section_and_key_of_a_spec():
     assert "see 'zoo show train.batch'" in train
     assert "items      integer >= 1 or null" in run("show", "train.batch")
     assert run("show", "train.evaluate") == run("show", "Evaluation")
-    assert "preprocessor; see 'zoo list --kind preprocessor'" in run("show", "preprocessing")
+    assert "preprocessor; see 'zoo list --kind preprocessor'" in " ".join(
+        run("show", "preprocessing").split()
+    )
 
 
 def test_show_prints_a_part_by_its_class_or_by_its_name():

@@ -48,14 +48,17 @@ def test_a_joined_and_transposed_weight_shares_one_factor(to_zoo):
     assert to_zoo.transposed == {"joined.weight"}
 
 
-def test_the_conversion_back_needs_the_common_factor(from_zoo):
+def test_the_conversion_back_keeps_the_rank_only_with_a_common_factor(from_zoo):
     A, B, C = torch.randn(2, 4), torch.randn(3, 2), torch.randn(3, 2)
     found = from_zoo.low_rank({"q": (A, B), "k": (A, C)})
     torch.testing.assert_close(found, {"joined": (A, torch.cat([B, C]))})
     (single,) = from_zoo.low_rank({"k": (A, C)}).values()
     torch.testing.assert_close(single, (A, torch.cat([torch.zeros(3, 2), C])))
-    with pytest.raises(zoo.ZooError, match="have no factor in common"):
-        from_zoo.low_rank({"q": (A, B), "k": (torch.randn(2, 4), C)})
+    for rank in (2, 1):
+        D, E = torch.randn(rank, 4), torch.randn(3, rank)
+        ((joined_A, joined_B),) = from_zoo.low_rank({"q": (A, B), "k": (D, E)}).values()
+        torch.testing.assert_close(joined_A, torch.cat([A, D]))
+        torch.testing.assert_close(joined_B, torch.block_diag(B, E))
 
 
 @pytest.mark.parametrize("zero", [False, True])
@@ -73,6 +76,8 @@ def test_vectors_of_outputs_and_inputs(to_zoo, from_zoo):
     torch.testing.assert_close(from_zoo.outputs(found), {"joined": outputs})
     with pytest.raises(zoo.ZooError, match="k has no adapter"):
         from_zoo.outputs({"q": outputs[:3]})
+    filled = from_zoo.outputs({"q": outputs[:3]}, missing=1.0)
+    torch.testing.assert_close(filled, {"joined": torch.cat([outputs[:3], torch.ones(3)])})
 
 
 def test_unknown_modules_are_rejected(to_zoo):

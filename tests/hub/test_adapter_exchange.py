@@ -143,6 +143,64 @@ def test_imported_and_exported_adapters_have_the_outputs_of_peft(case, bases, tm
     torch.testing.assert_close(back(input_ids=TOKENS).logits, expected, rtol=0, atol=1e-5)
 
 
+T5 = transformers.T5Config(
+    vocab_size=31,
+    d_model=8,
+    d_kv=4,
+    d_ff=12,
+    num_layers=1,
+    num_heads=2,
+    decoder_start_token_id=0,
+    dropout_rate=0.0,
+)
+TASKS = {
+    "CAUSAL_LM": (transformers.GPT2LMHeadModel, GPT2, peft.AutoPeftModelForCausalLM),
+    "SEQ_CLS": (
+        transformers.BertForSequenceClassification,
+        BERT,
+        peft.AutoPeftModelForSequenceClassification,
+    ),
+    "TOKEN_CLS": (
+        transformers.BertForTokenClassification,
+        BERT,
+        peft.AutoPeftModelForTokenClassification,
+    ),
+    "FEATURE_EXTRACTION": (
+        transformers.BertModel,
+        BERT,
+        peft.AutoPeftModelForFeatureExtraction,
+    ),
+    "SEQ_2_SEQ_LM": (transformers.T5ForConditionalGeneration, T5, peft.AutoPeftModelForSeq2SeqLM),
+    None: (transformers.BertForMaskedLM, BERT, peft.AutoPeftModel),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_peft_loads_an_exported_folder_with_its_base(task, tmp_path, monkeypatch):
+    cls, config, auto = TASKS[task]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    torch.manual_seed(0)
+    original = cls(config).eval()
+    original.save_pretrained("base")
+    zoo.import_model("base", "base.safetensors")
+    model = zoo.load("base.safetensors")
+    zoo.adapt(model, {"type": "lora", "rank": 2, "targets": ["*.query"]})
+    with torch.no_grad():
+        for parameter in model.adapters.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape)
+    zoo.save_adapter(model, "a.safetensors")
+    export_adapter("a.safetensors", "out")
+    assert json.loads((tmp_path / "out/adapter_config.json").read_text()).get("task_type") == task
+    found = auto.from_pretrained("out").eval()
+    inputs = {"input_ids": TOKENS}
+    if task == "SEQ_2_SEQ_LM":
+        inputs["labels"] = TOKENS
+    expected = peft.PeftModel.from_pretrained(original, "out").eval()(**inputs)
+    key = "last_hidden_state" if task == "FEATURE_EXTRACTION" else "logits"
+    torch.testing.assert_close(found(**inputs)[key], expected[key])
+
+
 def _batches(count):
     generator = torch.Generator().manual_seed(2)
     for _ in range(count):
@@ -201,23 +259,45 @@ def test_unsupported_options_are_rejected_by_name(change, message, bases, tmp_pa
         import_adapter(tmp_path, tmp_path / "a.safetensors", base=bases / "bert.safetensors")
 
 
-def test_adapters_of_a_joined_weight_are_exported_only_if_they_share_a_factor(bases, tmp_path):
+JOINED = {
+    "lora": {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]},
+    "rank-stabilised": {
+        "type": "lora",
+        "rank": 2,
+        "targets": ["*.{query,key,value,down}"],
+        "rank_stabilised": True,
+        "ranks": {"*.key": 3},
+        "alphas": {"*.value": 5.0},
+    },
+    "dora": {"type": "dora", "rank": 2, "targets": ["*.{query,key,value}"]},
+    "ia3": {"type": "ia3", "targets": ["*.{key,value}"], "inputs": ["*.down"]},
+}
+
+
+@pytest.mark.parametrize("case", JOINED)
+def test_adapters_of_parts_of_a_joined_weight_are_one_adapter_in_peft(case, bases, tmp_path):
+    """Of the sum of the ranks: the parts have no factor in common."""
     model = zoo.load(bases / "gpt2.safetensors")
-    zoo.adapt(model, {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]})
+    zoo.adapt(model, JOINED[case])
+    torch.manual_seed(1)
     with torch.no_grad():
         for parameter in model.adapters.parameters():
-            parameter += 0.1
+            parameter += 0.3 * torch.randn(parameter.shape)
     zoo.save_adapter(model, tmp_path / "a.safetensors")
-    with pytest.raises(zoo.ZooError, match="are one tensor in the other library"):
-        export_adapter(tmp_path / "a.safetensors", tmp_path / "out")
+    export_adapter(tmp_path / "a.safetensors", tmp_path / "out")
+    theirs = peft.PeftModel.from_pretrained(_original(bases, "gpt2"), tmp_path / "out").eval()
+    found = theirs(input_ids=TOKENS).logits
+    torch.testing.assert_close(found, _logits(model, "gpt2"), rtol=0, atol=1e-5)
+    import_adapter(tmp_path / "out", tmp_path / "b.safetensors", base=bases / "gpt2.safetensors")
+    again = _logits(zoo.load(tmp_path / "b.safetensors"), "gpt2")
+    torch.testing.assert_close(again, found, rtol=0, atol=1e-5)
 
 
-def test_parts_of_a_joined_weight_with_different_alphas_are_not_exported(bases, tmp_path):
+def test_magnitudes_of_a_part_of_a_joined_weight_are_not_exported(bases, tmp_path):
     model = zoo.load(bases / "gpt2.safetensors")
-    parts = {"targets": ["*.{query,value}"], "alphas": {"*.query": 2.0}}
-    zoo.adapt(model, {"type": "lora", "rank": 2, **parts})
+    zoo.adapt(model, {"type": "dora", "rank": 2, "targets": ["*.{query,value}"]})
     zoo.save_adapter(model, tmp_path / "a.safetensors")
-    with pytest.raises(zoo.ZooError, match="is adapted with different ranks or alphas"):
+    with pytest.raises(zoo.ZooError, match=r"\.key has no adapter; train adapters of all of them"):
         export_adapter(tmp_path / "a.safetensors", tmp_path / "out")
 
 

@@ -40,6 +40,17 @@ def test_several_files_on_one_model_are_switched(base):
         assert torch.equal(_logits(model), _logits(trained))
 
 
+def test_only_the_adapter_that_was_added_last_is_trained(base):
+    (file, _), model = _save(base, "a", LORA), zoo.load(base)
+    for name, source in (("a", file), ("b", IA3), ("c", file)):
+        zoo.adapt(model, source, name=name)
+        trained = [path for path, p in model.named_parameters() if p.requires_grad]
+        assert trained
+        assert all(path.startswith(f"adapters.{name}.") for path in trained)
+    model.adapters.a.requires_grad_()
+    assert all(p.requires_grad for p in model.adapters.a.parameters())
+
+
 def test_only_the_adapters_in_use_are_saved(base):
     (a, trained), (b, _) = _save(base, "a", LORA), _save(base, "b", IA3)
     model = zoo.load(base)

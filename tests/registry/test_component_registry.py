@@ -245,6 +245,8 @@ def test_a_name_in_an_artifact_never_imports_a_module(
 
 
 def test_extends_never_imports_a_module(registry: ComponentRegistry, decoy: str) -> None:
+    with pytest.raises(ZooError):  # imports what looks for models by name
+        check({"extends": "no-such-spec", "name": "x"}, registry=registry)
     before = set(sys.modules)
     for name in ("os.system", "builtins:eval", "../x", decoy, f"{decoy}.py", "/etc"):
         with pytest.raises(ZooError):

@@ -80,6 +80,14 @@ def test_exit_of_a_plugin_that_handles_a_signal_ends_the_program() -> None:
         clean_up()
 
 
+def test_signals_before_a_call_inside_of_another_do_not_count() -> None:
+    with PluginCall():
+        with pytest.raises(KeyboardInterrupt), PluginCall():
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(PluginExit, match="SystemExit"):
+            call(ENDINGS["exit"])
+
+
 def test_errors_are_unchanged() -> None:
     with pytest.raises(ValueError, match="wrong"):
         call(ValueError("wrong"))

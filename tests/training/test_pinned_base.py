@@ -75,7 +75,8 @@ def test_a_base_that_is_missing_or_has_changed_is_refused(files, base, tmp_path)
     _stop(spec, run, 2)
     content = base.read_bytes()
     base.unlink()
-    with pytest.raises(ZooError, match=r"its base, .*, does not exist; .*; restore the base"):
+    message = r"its base is missing; expected .*base\.safetensors, model hash .* --from"
+    with pytest.raises(ZooError, match=message):
         _train(spec, run, resume=True)
     other = {key: value for key, value in make_spec(files).items() if key != "train"}
     zoo.save(zoo.compose(other, seed=2), base)
@@ -86,6 +87,26 @@ def test_a_base_that_is_missing_or_has_changed_is_refused(files, base, tmp_path)
         _train(spec, run, resume=True)
     base.write_bytes(content)
     _train(spec, run, resume=True)
+
+
+def test_a_run_is_continued_with_the_new_place_of_its_base(files, base, tmp_path):
+    spec = _spec(files, base, 4, checkpoints={"every": 1}, average={"last": 3})
+    run = tmp_path / "run"
+    whole = _train(spec, tmp_path / "whole")
+    _stop(spec, run, 2)
+    (tmp_path / "there").mkdir()
+    moved = base.rename(tmp_path / "there" / base.name)
+    other = {key: value for key, value in make_spec(files).items() if key != "train"}
+    zoo.save(zoo.compose(other, seed=2), tmp_path / "other.safetensors")
+    with pytest.raises(ZooError, match="its base is missing"):
+        _train(spec, run, resume=True, start=str(tmp_path / "other.safetensors"))
+    final = _train(spec, run, resume=True, start=str(moved))
+    assert_equal_weights(whole, final)
+    for file in (final, _checkpoint(run) / "model.safetensors"):
+        assert read_header(file).base["name"].endswith("../there/base.safetensors")
+        zoo.load(file)
+    # Checkpoints before are also found there, when the run is continued again.
+    _train(spec, run, resume=True, start=str(moved), overrides=["train.steps=5"])
 
 
 def test_a_checkpoint_with_all_weights_is_continued(files, base, tmp_path, monkeypatch):

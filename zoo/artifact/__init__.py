@@ -7,6 +7,7 @@ are plain tensors.
 from zoo.artifact.hashing import check_hashes
 from zoo.artifact.header import Header
 from zoo.artifact.loading import load, read_header
+from zoo.artifact.mapped_file import open_artifact
 from zoo.artifact.saving import is_main_process, save, write
 from zoo.artifact.verifying import Check, Verification, verify
 from zoo.artifact.weights import named_tensors
@@ -19,6 +20,7 @@ __all__ = [
     "is_main_process",
     "load",
     "named_tensors",
+    "open_artifact",
     "read_header",
     "save",
     "verify",

@@ -15,11 +15,27 @@ from zoo.adapters import ADAPTERS
 from zoo.artifact.header import Header
 from zoo.artifact.layout import hash_json
 from zoo.artifact.mapped_file import Artifact, open_artifact
-from zoo.errors import ArtifactError, ZooError
+from zoo.errors import ArtifactError, ZooError, one_line
 from zoo.interfaces.tensors import TensorMeta, TensorReader
 
 FindBase = Callable[[str, str | None], Path]
 """Returns the path of a base, given its name and revision; raises ZooError if it is missing."""
+BaseSource = FindBase | Path
+"""How a base is found if it is not a file at the place that the artifact names; or its path, which
+is used instead of that place."""
+
+
+class MissingBase(ArtifactError):
+    """Raised for an artifact whose base is not where it should be.
+
+    Args:
+        fact: what is expected where.
+        advice: what the user can do.
+    """
+
+    def __init__(self, fact: str, advice: str) -> None:
+        super().__init__(f"{fact}; {advice}")
+        self.fact = fact
 
 
 @dataclass(frozen=True)
@@ -69,28 +85,22 @@ def restrict_pin(pin: BasePin, base: Artifact, names: Collection[str]) -> BasePi
     return replace(pin, sha256=sha256, tensors=tensors) if tensors else None
 
 
-def open_base(artifact: Artifact, find: FindBase | None = None) -> Artifact:
+def open_base(artifact: Artifact, source: BaseSource | None = None) -> Artifact:
     """Open the base of an artifact.
 
     Args:
-        find: how bases that are not files next to the artifact are found.
+        source: the path of the base, or how it is found if it is not a file at the place that the
+            artifact names.
 
     Raises:
-        ArtifactError: if the base is missing, or its tensors are not those of the pin.
+        MissingBase: if there is no base.
+        ArtifactError: if the artifact needs none, or its tensors are not those of the pin.
     """
     header = artifact.header
-    assert header.base is not None
+    if header.base is None:
+        raise ArtifactError(f"{header.path} has all its weights, so it has no base")
     pin = BasePin(**header.base)
-    path = header.path.parent / pin.name
-    if not os.path.exists(path):
-        try:
-            path = find(pin.name, pin.revision) if find else Path(pin.name)
-        except ZooError as error:
-            raise ArtifactError(f"{header.path}: its base is missing: {error}") from None
-    if not os.path.exists(path):
-        raise ArtifactError(
-            f"{header.path}: its base, '{pin.name}', does not exist; put the file next to it"
-        )
+    path = source if isinstance(source, Path) else _locate(header, pin, source)
     base = open_artifact(path)
     if _hash(base.header, str(path), pin.tensors) != pin.sha256:
         raise ArtifactError(
@@ -98,6 +108,31 @@ def open_base(artifact: Artifact, find: FindBase | None = None) -> Artifact:
             "changed since, or it is another model"
         )
     return base
+
+
+def _locate(header: Header, pin: BasePin, find: FindBase | None) -> Path:
+    """Return the path of a base; raise MissingBase if there is none."""
+    expected = header.path.parent / pin.name
+    if os.path.exists(expected):
+        return expected
+    reason = ""
+    if find is not None:
+        try:
+            if os.path.exists(found := find(pin.name, pin.revision)):
+                return found
+        except ZooError as error:
+            reason = f" ({error})"
+    place = pin.name if pin.revision is None else f"{pin.name}@{pin.revision}"
+    if pin.revision is None and any(each in pin.name for each in "./"):
+        place, reason = os.path.normpath(expected), ""
+    recorded = header.provenance.get("base")
+    hashed = f"{len(pin.tensors)} tensors with sha256 {pin.sha256}"
+    if isinstance(recorded, dict) and isinstance(recorded.get("sha256"), str):
+        hashed = f"model hash {one_line(recorded['sha256'][:64])}"
+    raise MissingBase(
+        f"{header.path}: its base is missing; expected {place}, {hashed}{reason}",
+        "if it was moved, give its new place with --base (in Python: zoo.load(..., base=...))",
+    )
 
 
 def complete_tensors(artifact: Artifact, base: Artifact | None) -> Mapping[str, Tensor]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from zoo.artifact.base import FindBase, complete_tensors, open_base
+from zoo.artifact.base import BaseSource, complete_tensors, open_base
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
 from zoo.artifact.mapped_file import Artifact, open_artifact
@@ -28,7 +29,7 @@ def load(
     dtype: str | torch.dtype | None = None,
     verify: bool = False,
     registry: ComponentRegistry | None = None,
-    find_base: FindBase | None = None,
+    base: BaseSource | None = None,
 ) -> Model:
     """Load a model from a file or a directory, in evaluation mode.
 
@@ -37,8 +38,8 @@ def load(
     Args:
         dtype: dtype of the floating-point weights; default: as stored.
         verify: whether to check the hashes of the weights. The header is always checked.
-        find_base: finds the base of a model that is saved without it; by default only files are
-            found.
+        base: the base of a model that is saved without it, or how it is found; by default only
+            files are found.
     """
     target = resolve_device(device)
     float_dtype = None if dtype is None else resolve_dtype(dtype)
@@ -48,7 +49,7 @@ def load(
             f"{artifact.header.path} has format 1, which has no hashes to verify; "
             "load it without verify and save it again"
         )
-    return build_model(artifact, registry or default_registry(), target, float_dtype, find_base)
+    return build_model(artifact, registry or default_registry(), target, float_dtype, base)
 
 
 def build_model(
@@ -56,17 +57,18 @@ def build_model(
     registry: ComponentRegistry,
     device: torch.device,
     dtype: torch.dtype | None = None,
-    find_base: FindBase | None = None,
+    base: BaseSource | None = None,
 ) -> Model:
     """Build the model of an open artifact, in evaluation mode."""
     header = artifact.header
-    base = None if header.base is None else open_base(artifact, find_base)
-    resolved = resolve_versions(header, complete_tensors(artifact, base), registry)
+    needs_base = header.base is not None or isinstance(base, Path)
+    opened = open_base(artifact, base) if needs_base else None
+    resolved = resolve_versions(header, complete_tensors(artifact, opened), registry)
     _check_memory(header, list(resolved.tensors.values()), device, dtype)
     model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
     resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
-    model.base = None if base is None else str(base.header.path)
+    model.base = None if opened is None else str(opened.header.path)
     return _set_evaluation_mode(model)
 
 

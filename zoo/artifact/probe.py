@@ -66,7 +66,7 @@ def record_probe(model: Model) -> dict[str, Any]:
         }
     try:
         with PluginCall(), _preserve_state(model):
-            inputs = _example_inputs(model)
+            inputs = example_inputs(model)
             if inputs is None:
                 return {"skipped": f"the smallest example has more than {MAX_INPUT_BYTES:,} bytes"}
             return {
@@ -87,8 +87,7 @@ def compare_probe(model: Model, probe: Mapping[str, Any]) -> list[str]:
     """
     _check_input_size(model, probe["inputs"])
     inputs = {_current_name(name): _decode_tensor(row) for name, row in probe["inputs"].items()}
-    with _preserve_state(model):
-        outputs = _float_outputs(model, inputs)
+    outputs = example_outputs(model, inputs)
     expected = {_current_name(name): row for name, row in probe["outputs"].items()}
     differences = [f"{name} is missing" for name in expected if name not in outputs]
     if not any(tensor.numel() for tensor in outputs.values()):
@@ -104,12 +103,20 @@ def _current_name(name: str) -> str:
     return ".".join(_RENAMED.get(part, part) for part in name.split("."))
 
 
-def _example_inputs(model: Model) -> dict[str, Tensor] | None:
+def example_inputs(model: Model) -> dict[str, Tensor] | None:
+    """Return the input of a probe; None if the smallest example is too large."""
     for batch, length in SIZES:
         inputs = model.example(batch, length, torch.Generator().manual_seed(SEED))
         if sum(t.numel() * t.element_size() for t in inputs.values()) <= MAX_INPUT_BYTES:
             return inputs
     return None
+
+
+def example_outputs(model: Model, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the floating-point outputs of a model by name, in evaluation mode, with the seed of
+    probes. The model is not changed."""
+    with _preserve_state(model):
+        return _float_outputs(model, inputs)
 
 
 def _check_input_size(model: Model, rows: Mapping[str, Any]) -> None:
@@ -125,7 +132,7 @@ def _check_input_size(model: Model, rows: Mapping[str, Any]) -> None:
     if size <= SMALL_INPUT_BYTES:
         return
     with _preserve_state(model):
-        example = _example_inputs(model) or {}
+        example = example_inputs(model) or {}
     recorded = sum(tensor.numel() * tensor.element_size() for tensor in example.values())
     max_bytes = max(SMALL_INPUT_BYTES, MAX_INPUT_RATIO * recorded)
     if size > max_bytes:

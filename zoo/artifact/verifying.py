@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from zoo.artifact.base import FindBase, open_base
+from zoo.artifact.base import BaseSource, open_base
 from zoo.artifact.hashing import HashProgress, check_files
 from zoo.artifact.loading import build_model
 from zoo.artifact.mapped_file import Artifact, open_artifact
@@ -54,7 +55,7 @@ def verify(
     device: str | torch.device = "cpu",
     registry: ComponentRegistry | None = None,
     progress: HashProgress | None = None,
-    find_base: FindBase | None = None,
+    base: BaseSource | None = None,
 ) -> Verification:
     """Check the header, the hashes, the base, the spec and the probe of an artifact.
 
@@ -68,12 +69,12 @@ def verify(
         checks.append(_check_header(artifact))
         step = "hashes"
         checks.append(_check_hashes(artifact, progress))
-        if artifact.header.base is not None:
+        if artifact.header.base is not None or isinstance(base, Path):
             step = "base"
-            checks.append(_check_base(artifact, find_base))
+            checks.append(_check_base(artifact, base))
         step = "spec"
         components = registry or default_registry()
-        model = build_model(artifact, components, target, find_base=find_base)
+        model = build_model(artifact, components, target, base=base)
         name = artifact.header.spec["name"]
         checks.append(Check(step, "ok", f"{len(artifact)} tensors match the spec {name}"))
     except ZooError as error:
@@ -97,8 +98,8 @@ def _check_hashes(artifact: Artifact, progress: HashProgress | None) -> Check:
     return Check("hashes", "ok", f"{len(artifact)} tensors match their sha256")
 
 
-def _check_base(artifact: Artifact, find_base: FindBase | None) -> Check:
-    base = open_base(artifact, find_base)
+def _check_base(artifact: Artifact, source: BaseSource | None) -> Check:
+    base = open_base(artifact, source)
     check_files(base.files)
     count = len((artifact.header.base or {})["tensors"])
     return Check("base", "ok", f"{count} tensors of {base.header.path} match their sha256")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_model
 from zoo.cli.output import CataloguesOption, JsonOption, format_bytes, print_json, print_rows
 from zoo.errors import one_line
 
@@ -17,7 +18,11 @@ EXAMPLE = "zoo catalogue transformer 2017"
 def command(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="WORD", help="List only models that match all of these words."),
+        typer.Argument(
+            metavar="WORD",
+            help="List only models that match all of these words.",
+            autocompletion=complete_model,
+        ),
     ] = None,
     catalogues: CataloguesOption = None,
     as_json: JsonOption = False,

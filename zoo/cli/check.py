@@ -99,13 +99,13 @@ def _print(report: Report, plan: StartPlan | None) -> None:
 
 def _print_paths(report: Report) -> None:
     """Print which parts are accelerated, and why others are not."""
+    out = console()
     if report.paths:
-        console().print(f"\naccelerations on {report.paths[0].device}", style="dim")
+        out.print(f"\naccelerations on {report.paths[0].device}", style="dim")
     for path in report.paths:
         names = ", ".join(one_line(name) or "model" for name in path.modules)
-        console().print(
-            f"{path.acceleration}  [cyan]{names}[/]: {one_line(path.describe())}", highlight=False
-        )
+        line = f"{path.acceleration}  [cyan]{names}[/]: {one_line(path.describe())}"
+        out.print(line, soft_wrap=not out.is_terminal)
 
 
 def _add_rows(rows: Table, part: ReportNode, prefix: str, child_prefix: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import ModuleType
 
 from zoo.cli import (
+    attend,
     catalogue,
     check,
     compose,
     demo,
+    diff,
     eval,
     export,
     generate,
@@ -31,10 +33,12 @@ from zoo.cli import (
 from zoo.cli.panels import COMMAND_NAMES
 
 _MODULES = (
+    attend,
     catalogue,
     check,
     compose,
     demo,
+    diff,
     eval,
     export,
     generate,

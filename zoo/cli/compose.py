@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import SetOption, SpecArgument, format_bytes
+from zoo.cli.output import JsonOption, SetOption, SpecArgument, print_saved, spec_errors
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model
@@ -30,19 +30,19 @@ def command(
     dtype: Annotated[
         str, typer.Option(help="Data type: float32, bfloat16, float16 or float64.")
     ] = "float32",
+    as_json: JsonOption = False,
 ) -> None:
     """Build a model from a spec, initialise its weights and save it."""
     from zoo.artifact import save
     from zoo.spec.meta import skip_dynamo_import
     from zoo.training.composing import compose
 
-    with skip_dynamo_import():
+    with spec_errors(as_json=as_json), skip_dynamo_import():
         model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())
     if tokenizer or target_tokenizer:
         _attach_tokenizers(model, tokenizer, target_tokenizer)
     path = save(model, output, provenance={"seed": seed})
-    print(f"{output}: {sum(p.numel() for p in model.parameters()):,} parameters, ", end="")
-    print(format_bytes(path.stat().st_size))
+    print_saved(output, model, path.stat().st_size, as_json=as_json)
 
 
 def _attach_tokenizers(model: Model, source: Path | None, target: Path | None) -> None:

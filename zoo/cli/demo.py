@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_device
 from zoo.cli.output import SetOption
 
 EXAMPLE = "zoo demo 'Onde fica a estação?'"
@@ -38,6 +39,12 @@ def command(
     seed: Annotated[
         int | None, typer.Option(help="Random seed of the training; default: 0.")
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Device of the shipped models; default: cpu.", autocompletion=complete_device
+        ),
+    ] = None,
 ) -> None:
     """Translate sentences and recognise digits with the shipped models.
 
@@ -49,6 +56,8 @@ def command(
     if train:
         from zoo.cli.demo_training import train_demo
 
+        if device is not None:
+            raise ZooError("--device cannot be used with --train, which runs on the CPU")
         specs = sentences or ["bahdanau-reversal"]
         if len(specs) > 1:
             raise ZooError(
@@ -62,4 +71,4 @@ def command(
     from zoo.cli.demo_report import show_models
     from zoo.demo.models import SENTENCES
 
-    show_models(sentences or SENTENCES, output)
+    show_models(sentences or SENTENCES, output, device or "cpu")

@@ -22,14 +22,14 @@ _GAP = 4
 _SHOWN_DIGITS = ("2", "4", "7")
 
 
-def show_models(sentences: Sequence[str], output: Path) -> None:
+def show_models(sentences: Sequence[str], output: Path, device: str = "cpu") -> None:
     """Run the shipped models on the sentences and on the digits, and print what they compute."""
     from zoo.demo.folder import output_folder
     from zoo.demo.models import TRANSLATORS, load_models
     from zoo.demo.translation import clean_sentences, translate
 
     cleaned = clean_sentences(sentences)
-    models = load_models()
+    models = load_models(device)
     with output_folder(output):
         _show_sizes(models)
         translations = {
@@ -40,7 +40,7 @@ def show_models(sentences: Sequence[str], output: Path) -> None:
         _show_digits(models.reader, output)
         label, name = list(TRANSLATORS.items())[-1]
         path = output / f"{name}.safetensors"
-        _save_and_verify(models.translators[label], translations[label], path)
+        _save_and_verify(models.translators[label], translations[label], path, device)
     _print_next_commands(output, path)
 
 
@@ -162,7 +162,9 @@ def _show_digits(model: Model, folder: Path) -> None:
         _print(f"pictures: {folder / 'glimpses.png'}, {images}")
 
 
-def _save_and_verify(model: Model, translations: Sequence[Translation], path: Path) -> None:
+def _save_and_verify(
+    model: Model, translations: Sequence[Translation], path: Path, device: str
+) -> None:
     """Save a model, verify the file, and compare the translations of the reloaded model."""
     from zoo.artifact import load, save, verify
     from zoo.demo.translation import translate
@@ -173,12 +175,12 @@ def _save_and_verify(model: Model, translations: Sequence[Translation], path: Pa
     save(model, path)
     _print(f"file    {path} ({format_bytes(path.stat().st_size)})")
     _print(f"sha256  {hash_file(path)}\n")
-    verification = verify(path)
+    verification = verify(path, device=device)
     print_rows(
         ("check", "result", "detail"),
         [(check.name, check.status, check.detail) for check in verification.checks],
     )
-    again = translate(load(path), [each.source for each in translations])
+    again = translate(load(path, device=device), [each.source for each in translations])
     same = [each.hypothesis for each in again] == [each.hypothesis for each in translations]
     if not (verification.ok and same):
         raise ArtifactError(f"the model reloaded from {path} differs from the saved model")

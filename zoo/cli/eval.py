@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_metrics, complete_model, complete_sampler
 from zoo.cli.output import (
     DataOption,
     JsonOption,
@@ -18,7 +19,7 @@ from zoo.cli.output import (
     print_table,
     table,
 )
-from zoo.cli.run_options import DeviceOption
+from zoo.cli.run_options import BaseOption, DeviceOption
 
 EXAMPLE = "zoo eval run --data source=test.en --data target=test.de --hypotheses hyp.txt"
 
@@ -29,6 +30,7 @@ def command(
         typer.Argument(
             metavar="MODEL",
             help="A model, or the folder of a training run; without it, --hyp and --ref.",
+            autocompletion=complete_model,
         ),
     ] = None,
     data: DataOption = None,
@@ -40,12 +42,16 @@ def command(
         str | None,
         typer.Option(
             help="Metric names, separated by commas; see 'zoo list --kind metric'. Default: those "
-            "of the model's spec; bleu,chrf for text files."
+            "of the model's spec; bleu,chrf for text files.",
+            autocompletion=complete_metrics,
         ),
     ] = None,
     sampler: Annotated[
         str | None,
-        typer.Option(help="Sampler: a name, or YAML. Default: that of the model's spec."),
+        typer.Option(
+            help="Sampler: a name, or YAML. Default: that of the model's spec.",
+            autocompletion=complete_sampler,
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -64,6 +70,7 @@ def command(
     hypotheses: Annotated[
         Path | None, typer.Option(help="Write the predicted texts to a file, one per line.")
     ] = None,
+    base: BaseOption = None,
     device: DeviceOption = None,
     seed: Annotated[int, typer.Option(help="Random seed of the sampler.")] = 0,
     hyp: Annotated[
@@ -97,6 +104,7 @@ def command(
         "max_length": max_length,
         "batch": batch,
         "max_examples": max_examples,
+        "base": base,
         "device": device,
         "seed": seed,
         "texts": hypotheses is not None,

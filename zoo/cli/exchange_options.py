@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.completion import complete_map
 from zoo.cli.output import print_json, print_table, table
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
@@ -20,7 +21,12 @@ MIN_PROGRESS_BYTES = 100_000_000
 """Size from which a progress bar is shown."""
 
 MapOption = Annotated[
-    str | None, typer.Option("--map", help="A map file, or the name of a map of a plugin.")
+    str | None,
+    typer.Option(
+        "--map",
+        help="A map file, or the name of a map of a plugin.",
+        autocompletion=complete_map,
+    ),
 ]
 DtypeOption = Annotated[
     str | None, typer.Option(help="float32, bfloat16, float16 or float64; by default unchanged.")
@@ -51,20 +57,6 @@ def print_plan(plan: TensorPlan, *, as_json: bool) -> None:
         out.print(f"dropped: {name}", markup=False)
     for place in plan.unused:
         out.print(f"unused rule: {place}", markup=False)
-
-
-@contextlib.contextmanager
-def report_spec_errors(*, as_json: bool) -> Iterator[None]:
-    """Print the problems of a spec or a map as JSON, if requested, and exit with status 1."""
-    from zoo.errors import SpecError
-
-    try:
-        yield
-    except SpecError as error:
-        if not as_json:
-            raise
-        print_json({"ok": False, "errors": [problem.as_json() for problem in error.problems]})
-        raise typer.Exit(1) from None
 
 
 @contextlib.contextmanager

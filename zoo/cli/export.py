@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_importer
 from zoo.cli.exchange_options import (
     DryRunOption,
     DtypeOption,
     MapOption,
     print_plan,
     progress_bar,
-    report_spec_errors,
 )
-from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json
+from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, spec_errors
+from zoo.cli.run_options import BaseOption
 
 EXAMPLE = "zoo export model.safetensors folder --to llama"
 
@@ -27,12 +28,14 @@ def command(
         str | None,
         typer.Option(
             help="Format to write, the name of an importer; by default the one the model was "
-            "imported with."
+            "imported with.",
+            autocompletion=complete_importer,
         ),
     ] = None,
     map: MapOption = None,
     dtype: DtypeOption = None,
     dry_run: DryRunOption = False,
+    base: BaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Export a model's weights and config to the format of another library.
@@ -44,10 +47,18 @@ def command(
     from zoo.hub.models import find, read_header
 
     if read_header(model).base is not None:
-        export_adapter(model, folder)
-        print(f"{folder}: adapter_config.json and adapter_model.safetensors, for peft")
+        given = {"--to": to, "--map": map, "--dtype": dtype, "--dry-run": dry_run}
+        if used := [name for name, value in given.items() if value]:
+            raise typer.BadParameter(f"{model} is an adapter, which is exported without {used[0]}")
+        export_adapter(model, folder, base=base)
+        if as_json:
+            print_json({"folder": str(folder), "base": read_header(model).base})
+        else:
+            print(f"{folder}: adapter_config.json and adapter_model.safetensors, for peft")
         return
-    with report_spec_errors(as_json=as_json):
+    if base is not None:
+        raise typer.BadParameter(f"{model} has all its weights, so --base has no meaning")
+    with spec_errors(as_json=as_json):
         export_plan = plan_export(find(model), to=to, map=map, dtype=dtype)
         if dry_run:
             print_plan(export_plan.tensors, as_json=as_json)

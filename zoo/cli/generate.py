@@ -8,9 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from zoo.cli.chat import converse, parse_conversation
-from zoo.cli.inputs import FileOption, InputLines, InputsArgument, read_inputs, warn_unknown
+from zoo.cli.completion import complete_filter, complete_sampler
+from zoo.cli.inputs import (
+    FileOption,
+    InputLines,
+    InputsArgument,
+    parse_ids,
+    read_inputs,
+    warn_unknown,
+)
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
-from zoo.cli.run_options import DeviceOption, default_device
+from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
 
@@ -20,13 +28,18 @@ def command(
     texts: InputsArgument = None,
     file: FileOption = None,
     sampler: Annotated[
-        str | None, typer.Option(help="Sampler; default: the sampler of the model's spec.")
+        str | None,
+        typer.Option(
+            help="Sampler; default: the sampler of the model's spec.",
+            autocompletion=complete_sampler,
+        ),
     ] = None,
     filters: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
             help="Filter: a name, or '{type: no-repeat-ngram, n: 3}'. Repeatable.",
+            autocompletion=complete_filter,
         ),
     ] = None,
     settings: Annotated[
@@ -67,6 +80,7 @@ def command(
             "messages; without INPUT, to the lines that you type.",
         ),
     ] = False,
+    base: BaseOption = None,
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,11 +97,13 @@ def command(
     if chat and ids:
         raise typer.BadParameter("--chat and --ids exclude each other")
     is_conversation = chat and not texts and file is None
+    if as_json and (stream or is_conversation):
+        raise typer.BadParameter("--json prints whole outputs, not a stream or a conversation")
     read = InputLines([], None) if is_conversation else read_inputs(texts or [], file)
     lines = read.lines
     with read.report_lines():
         inputs = [_parse_input(line, n, ids=ids, chat=chat) for n, line in enumerate(lines, 1)]
-    loaded = load(model, device=default_device(device))
+    loaded = load(model, base=base, device=default_device(device))
     if (
         not chat
         and loaded.generation_input is None
@@ -102,7 +118,7 @@ def command(
     options: dict[str, Any] = {
         "sampler": _sampler_config(sampler, settings or [], loaded.spec or {}),
         "filters": None if filters is None else [parse_yaml(text, "--filter") for text in filters],
-        "prompt": _parse_ids(prompt) if ids and prompt is not None else prompt,
+        "prompt": parse_ids(prompt) if ids and prompt is not None else prompt,
         "max_length": max_length or (512 if chat else 64),
         "seed": seed,
     }
@@ -145,16 +161,7 @@ def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
 def _parse_input(line: str, number: int, *, ids: bool, chat: bool) -> Any:
     if chat:
         return parse_conversation(line, number)
-    return _parse_ids(line) if ids else line
-
-
-def _parse_ids(line: str) -> list[int]:
-    from zoo.errors import ZooError
-
-    try:
-        return [int(word) for word in line.split()]
-    except ValueError:
-        raise ZooError(f"'{line}' is not a list of token IDs, for example '5 17 3'") from None
+    return parse_ids(line) if ids else line
 
 
 def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, Any]) -> Any:

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_model, complete_spec
 from zoo.cli.exchange_options import (
     DryRunOption,
     DtypeOption,
     MapOption,
     print_plan,
     progress_bar,
-    report_spec_errors,
 )
-from zoo.cli.output import JsonOption, SetOption, format_bytes, print_json
+from zoo.cli.output import JsonOption, SetOption, format_bytes, print_json, spec_errors
 
 EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o model.safetensors"
 
@@ -33,7 +33,11 @@ def command(
         typer.Option("--output", "-o", help="The model file to write. Required without --dry-run."),
     ] = None,
     spec: Annotated[
-        str | None, typer.Option(help="The spec of the model; by default the importer creates it.")
+        str | None,
+        typer.Option(
+            help="The spec of the model; by default the importer creates it.",
+            autocompletion=complete_spec,
+        ),
     ] = None,
     map: MapOption = None,
     overrides: SetOption = None,
@@ -68,7 +72,10 @@ def command(
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(help="For a folder of peft: the imported model to which the adapter belongs."),
+        typer.Option(
+            help="For a folder of peft: the imported model to which the adapter belongs.",
+            autocompletion=complete_model,
+        ),
     ] = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
@@ -94,7 +101,7 @@ def command(
         raise ZooError("--check and --check-with-transformers exclude each other")
     if force and check is None and not check_original:
         raise ZooError("--force needs --check; without it the model is always written")
-    with report_spec_errors(as_json=as_json):
+    with spec_errors(as_json=as_json):
         options = {"overrides": overrides or (), "tokenizer": tokenizer, "dtype": dtype}
         with skip_dynamo_import():
             import_plan = plan_source(source, spec=spec, map=map, **options)

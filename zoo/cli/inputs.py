@@ -80,6 +80,16 @@ def read_inputs(texts: list[str], file: Path | None) -> InputLines:
     return found
 
 
+def parse_ids(line: str) -> list[int]:
+    """Return the token IDs of a line."""
+    from zoo.errors import ZooError
+
+    try:
+        return [int(word) for word in line.split()]
+    except ValueError:
+        raise ZooError(f"'{line}' is not a list of token IDs, for example '5 17 3'") from None
+
+
 def warn_unknown(model: Model, lines: Sequence[str]) -> None:
     """Warn of symbols that a model does not know."""
     from zoo.errors import ZooWarning

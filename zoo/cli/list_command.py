@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_kind
 from zoo.cli.output import JsonOption, print_json, print_rows
 
 EXAMPLE = "zoo list --kind scorer"
@@ -14,7 +15,11 @@ _SHOWN = ("kind", "name", "plugin", "serves", "summary", "description")
 
 def command(
     kind: Annotated[
-        str | None, typer.Option(help="List components of this kind only, for example scorer.")
+        str | None,
+        typer.Option(
+            help="List components of this kind only, for example scorer.",
+            autocompletion=complete_kind,
+        ),
     ] = None,
     specs: Annotated[bool, typer.Option("--specs", help="List specs of plugins instead.")] = False,
     maps: Annotated[bool, typer.Option("--maps", help="List maps of plugins instead.")] = False,

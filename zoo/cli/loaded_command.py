@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
+from zoo.cli.suggesting import SuggestingCommand
 from zoo.cli.wrapping import wrap_command
 from zoo.errors import one_line
 from zoo.registry.command import Command
@@ -22,5 +23,5 @@ def load_command(record: Command) -> Any:
     function: Callable[..., None] = getattr(importlib.import_module(module), name)
     app = typer.Typer(add_completion=False, context_settings=CONTEXT_SETTINGS)
     epilog = one_line(f"Example: {record.example}") if record.example else None
-    app.command(record.name, epilog=epilog)(wrap_command(function))
+    app.command(record.name, cls=SuggestingCommand, epilog=epilog)(wrap_command(function))
     return get_command(app)

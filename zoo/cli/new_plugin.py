@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.completion import complete_kind
+from zoo.cli.output import JsonOption, print_json
+
 if TYPE_CHECKING:
     from zoo.cli.index import Index
 
@@ -23,19 +26,28 @@ def command(
         ),
     ],
     kind: Annotated[
-        str, typer.Option(help="Kind of its component, for example scorer; or importer.")
+        str,
+        typer.Option(
+            help="Kind of its component, for example scorer; or importer.",
+            autocompletion=complete_kind,
+        ),
     ],
     folder: Annotated[
         Path, typer.Option("--output", "-o", help="Folder in which to create the plugin's folder.")
     ] = Path(),
+    as_json: JsonOption = False,
 ) -> None:
     """Create a plugin with one component or importer, a test of the laws, and a README."""
     from zoo.scaffold import write_plugin
 
     created = write_plugin(name, kind, folder)
     _warn_of_conflicts(name, kind)
+    commands = [f"pip install -e {shlex.quote(str(created))}", f"zoo test-plugin {name}"]
+    if as_json:
+        print_json({"folder": str(created), "next": commands})
+        return
     print(f"wrote {created}")
-    print(f"next: pip install -e {shlex.quote(str(created))} && zoo test-plugin {name}")
+    print(f"next: {' && '.join(commands)}")
 
 
 def _warn_of_conflicts(name: str, kind: str) -> None:

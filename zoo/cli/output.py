@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_model, complete_spec
 from zoo.cli.terminal import console
 from zoo.errors import SpecError, ZooError, format_bytes as format_bytes, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+    from zoo.interfaces import Model
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SetOption = Annotated[
@@ -25,7 +28,12 @@ SetOption = Annotated[
     ),
 ]
 SpecArgument = Annotated[
-    str, typer.Argument(metavar="SPEC", help="A spec file, or the name of a spec of a plugin.")
+    str,
+    typer.Argument(
+        metavar="SPEC",
+        help="A spec file, or the name of a spec of a plugin.",
+        autocompletion=complete_spec,
+    ),
 ]
 
 ModelArgument = Annotated[
@@ -34,6 +42,7 @@ ModelArgument = Annotated[
         metavar="MODEL",
         help="A model file or folder, a name in the catalogue, or ORG/NAME or ORG/NAME@REVISION on "
         "the Hub. An existing path takes precedence, except over a shipped model: write ./NAME.",
+        autocompletion=complete_model,
     ),
 ]
 DataOption = Annotated[
@@ -49,8 +58,6 @@ CataloguesOption = Annotated[
     list[Path] | None,
     typer.Option("--catalogue", metavar="FILE", help="An additional catalogue. Repeatable."),
 ]
-
-_NO_LIMIT = 10_000
 
 
 def table(*columns: str, no_wrap: Collection[str] = (), right: Collection[str] = ()) -> Table:
@@ -70,13 +77,14 @@ def table(*columns: str, no_wrap: Collection[str] = (), right: Collection[str] =
 
 
 def print_table(rows: Table) -> None:
-    """Print a table as wide as the terminal, or wider for `no_wrap`; otherwise a line per row."""
-    from rich.measure import Measurement
+    """Print a table as wide as the terminal; otherwise a line for each row."""
+    from zoo.cli.table_layout import print_fitted, print_plain
 
     out = console()
-    needed = Measurement.get(out, out.options.update(width=_NO_LIMIT), rows)
-    out.width = max(out.width, needed.minimum) if out.is_terminal else needed.maximum
-    out.print(rows, crop=False)
+    if out.is_terminal:
+        print_fitted(out, rows)
+    else:
+        print_plain(out, rows)
 
 
 def print_rows(
@@ -123,6 +131,15 @@ def parse_yaml(text: str, label: str) -> Any:
 def print_json(data: Any) -> None:
     """Print data as indented JSON."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_saved(file: Path, model: Model, size: int, *, as_json: bool) -> None:
+    """Print the file, the number of parameters and the size of a model that was saved."""
+    count = sum(parameter.numel() for parameter in model.parameters())
+    if as_json:
+        print_json({"file": str(file), "parameters": count, "bytes": size})
+    else:
+        print(f"{file}: {count:,} parameters, {format_bytes(size)}")
 
 
 @contextmanager

@@ -8,7 +8,10 @@ from __future__ import annotations
 PANELS: dict[str, tuple[str, ...]] = {
     "Components and specs": ("list", "show", "check", "schema"),
     "Data": ("tokenizer",),
-    "Models": ("demo", "compose", "train", "info", "verify", "generate", "predict", "eval"),
+    "Models": (
+        *("demo", "compose", "train", "info", "verify", "diff", "generate", "predict", "attend"),
+        "eval",
+    ),
     "Exchange": ("import", "export", "merge", "catalogue", "pull", "push"),
     "Plugins": ("plugins", "new-plugin", "test-plugin"),
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from zoo.cli.index import load_index
 from zoo.cli.loaded_command import load_command
+from zoo.cli.suggesting import SuggestingGroup
 from zoo.errors import ZooError, escape_controls, one_line
 from zoo.registry.command import Command
 from zoo.registry.plugin_call import PluginCall, PluginExit
@@ -25,7 +26,7 @@ class _PluginCommand(TyperCommand):
         self.record = record
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(SuggestingGroup):
     """The commands of the zoo and those of plugins.
 
     The index is read only for ``--help`` and for names that the zoo itself does not have.

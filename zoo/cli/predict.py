@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from zoo.cli.examples import example_inputs, open_examples
 from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import DataOption, JsonOption, ModelArgument, parse_data, print_json
-from zoo.cli.run_options import DeviceOption, default_device
+from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model, Preprocessor
@@ -83,6 +84,7 @@ def command(
         typer.Option(help="Data of the training run: test, validation or data (training data)."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of classes in --json.")] = 5,
+    base: BaseOption = None,
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,7 +101,7 @@ def command(
     if data or part:
         if texts or file:
             raise typer.BadParameter("--data and --part cannot be combined with INPUT or --file")
-        loaded = load(model, device=default_device(device))
+        loaded = load(model, base=base, device=default_device(device))
         rows = _predict_dataset(loaded, model, parse_data(data or []), part, top)
     else:
         if not texts and file is None:
@@ -108,7 +110,7 @@ def command(
                 "--part test"
             )
         inputs = read_inputs(texts or [], file)
-        loaded = load(model, device=default_device(device))
+        loaded = load(model, base=base, device=default_device(device))
         with inputs.report_lines():
             rows = predict_lines(loaded, inputs.lines, top)
     print_predictions(rows, as_json=as_json)
@@ -168,21 +170,11 @@ def _predict_dataset(
     model: Model, source: str, data: dict[str, Any], part: str | None, top: int
 ) -> list[Row]:
     """Predict the classes of the examples of a dataset."""
-    from zoo.evaluation.datasets import find_dataset, is_training_run
-    from zoo.evaluation.evaluating import training_section
-    from zoo.hub.models import read_header
-    from zoo.registry.component_registry import default_registry
-
-    train = training_section(read_header(source).provenance)
-    own_run = is_training_run(source)
-    dataset = find_dataset(train, part, data, default_registry(), own_run=own_run)
-    examples = dataset.build().open(evaluation=True)
-    keys = [k for k, f in (model.batch_schema(inference=True) or {}).items() if not f.optional]
+    examples = open_examples(source, data, part)
 
     def items() -> Iterator[_Item]:
         for index in range(len(examples)):
-            example = examples[index]
-            value = {key: example[key] for key in keys if key in example}
+            value = example_inputs(model, examples[index])
             yield examples.origin(index), value, examples.position_names(index)
 
     return [row._replace(from_dataset=True) for row in _predict(model, items(), top)]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_model
 from zoo.cli.output import CataloguesOption, JsonOption, print_json
 
 EXAMPLE = "zoo pull zoo-team/bahdanau-reversal --revision v1"
@@ -16,7 +17,9 @@ def command(
     reference: Annotated[
         str,
         typer.Argument(
-            metavar="REF", help="ORG/NAME, hub:ORG/NAME@REVISION or a name in the catalogue."
+            metavar="REF",
+            help="ORG/NAME, hub:ORG/NAME@REVISION or a name in the catalogue.",
+            autocompletion=complete_model,
         ),
     ],
     revision: Annotated[

@@ -4,9 +4,14 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_device, complete_model
+
 DeviceOption = Annotated[
     str | None,
-    typer.Option(help="Device, for example cpu or cuda:1; default: a GPU if there is one."),
+    typer.Option(
+        help="Device, for example cpu or cuda:1; default: a GPU if there is one.",
+        autocompletion=complete_device,
+    ),
 ]
 
 StartOption = Annotated[
@@ -15,6 +20,17 @@ StartOption = Annotated[
         "--from",
         metavar="MODEL",
         help="Start from the weights of a model: a file, a run, a shipped name, or org/name.",
+        autocompletion=complete_model,
+    ),
+]
+
+
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="The base of an adapter, if it is not at the place that its file names: a file, a "
+        "run, a shipped name, or org/name. Its hash is compared.",
     ),
 ]
 

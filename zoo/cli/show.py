@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import print_rows
+from zoo.cli.completion import complete_component
+from zoo.cli.output import JsonOption, print_json, print_rows
 from zoo.cli.terminal import console
 from zoo.errors import one_line
 
@@ -27,8 +29,10 @@ def command(
             metavar="NAME",
             help="A component (NAME or PLUGIN:NAME), a part such as attention, a section of specs "
             "such as train or train.batch, 'spec', or the name of a spec.",
+            autocompletion=complete_component,
         ),
     ],
+    as_json: JsonOption = False,
 ) -> None:
     """Show the documentation of a component, a part or a section, or the text of a spec.
 
@@ -45,14 +49,17 @@ def command(
     plugin, _, bare = name.rpartition(":")
     components = index.components()
     found = [c for c in components if c.name == bare and plugin in ("", c.plugin)]
+    parts = [part for part in index.parts if name in (part.name, part.class_name)]
+    spec = find_file("spec", index.specs, name) if name in index.specs else None
+    if as_json and (found or parts or spec):
+        _print_as_json(found, parts, spec)
+        return
     for component in found:
         _print_component(component)
-    parts = [part for part in index.parts if name in (part.name, part.class_name)]
     for part in parts:
         _print_part(part)
-    if name in index.specs:
-        path = find_file("spec", index.specs, name)
-        console().print(path.read_text(encoding="utf-8"), markup=False)
+    if spec is not None:
+        print(spec.read_text(encoding="utf-8"), end="")
     elif not found and not parts:
         plugins = {c.plugin for c in components}
         if plugin and plugin not in plugins:
@@ -72,6 +79,21 @@ def command(
         elif name in index.maps:
             tail += f"; '{name}' is a map, used by 'zoo import --map {name}'"
         raise RegistryError(f"no component, part or spec named '{name}'{tail}")
+
+
+def _print_as_json(
+    components: Sequence[ComponentRecord], parts: Sequence[PartRecord], spec: Path | None
+) -> None:
+    from dataclasses import asdict
+
+    text = None if spec is None else spec.read_text(encoding="utf-8")
+    print_json(
+        {
+            "components": [asdict(component) for component in components],
+            "parts": [asdict(part) for part in parts],
+            "spec": None if spec is None else {"file": str(spec), "text": text},
+        }
+    )
 
 
 def _print_component(component: ComponentRecord) -> None:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from zoo.errors import escape_characters, escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_WIDTH_WITHOUT_TERMINAL = 120
+_WIDTH_WITHOUT_TERMINAL = 80
 _BAR_CODES = re.compile(r"(?:[\n\r]|\x1b\[(?:K|[0-9]{0,3}A))*+")
 """Moves to the start of the line or to a line above, and clears the line."""
 _ESCAPE_MISSING = "zoo-escape"
@@ -107,9 +108,27 @@ def console(*, stderr: bool = False) -> Console:
                 else:
                     yield segment._replace(text=escape_controls(segment.text))
 
+        @property
+        def file(self) -> IO[str]:
+            # A progress bar puts a second proxy before the escaping stream.
+            file = super().file
+            while (inner := getattr(file, "rich_proxied_file", None)) is not None:
+                file = inner
+            return file
+
+        @file.setter
+        def file(self, new_file: IO[str]) -> None:
+            self._file = new_file
+
         def on_broken_pipe(self) -> None:
             raise  # called by rich inside its except block
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
-    return Escaping(width=width, highlight=False, stderr=stderr)
+    colours: Any = None if is_plain() else "auto"
+    return Escaping(width=width, highlight=False, stderr=stderr, color_system=colours)
+
+
+def is_plain() -> bool:
+    """Return whether to print without colours and styles: ``NO_COLOR`` is set."""
+    return bool(os.environ.get("NO_COLOR"))

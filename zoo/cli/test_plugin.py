@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_plugin
 from zoo.cli.output import JsonOption, print_json, print_rows
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
@@ -18,7 +19,14 @@ EXAMPLE = "zoo test-plugin luong"
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A plugin that 'zoo plugins' lists.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A plugin that 'zoo plugins' lists.",
+            autocompletion=complete_plugin,
+        ),
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Run all laws on each component and importer of a plugin; the exit code is 1 if one fails."""

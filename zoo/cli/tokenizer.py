@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.completion import complete_spec
 from zoo.cli.loaded_command import CONTEXT_SETTINGS
-from zoo.cli.output import ModelArgument
+from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.suggesting import SuggestingCommand, SuggestingGroup
 from zoo.cli.wrapping import wrap_command
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ EXTRACT_EXAMPLE = "zoo tokenizer extract run -o tokenizer.json"
 SHOW_EXAMPLE = "zoo tokenizer show en.json 'A man sleeps .'"
 
 group = typer.Typer(
+    cls=SuggestingGroup,
     help="Train a tokenizer on text files, show what one does, or take one out of a model.",
     no_args_is_help=True,
     epilog=f"Example: {EXAMPLE}",
@@ -71,6 +74,7 @@ def train(
             "--for",
             metavar="SPEC",
             help="A spec; vocabulary size and special token IDs are those of its model.",
+            autocompletion=complete_spec,
         ),
     ] = None,
     key: Annotated[
@@ -80,6 +84,7 @@ def train(
             "with token IDs."
         ),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a tokenizer on text files. The same files give the same tokenizer."""
     from zoo.data.tokenizer import Tokenizer
@@ -99,23 +104,32 @@ def train(
         progress=sys.stderr.isatty() and logging.getLogger("zoo").isEnabledFor(logging.WARNING),
         **options,
     )
-    special_ids = ", ".join(f"{token} {number}" for token, number in summary.special.items())
-    print(f"{output}: {summary.size:,} tokens ({special_ids or 'no special tokens'})")
+    tokenizer = Tokenizer(summary.json)
+    if as_json:
+        found = {"coverage": summary.coverage, "tokens_per_line": summary.tokens_per_line}
+        print_json({**_describe(output, tokenizer), **found})
+        return
+    _print_summary(output, tokenizer)
     print(
         f"coverage {summary.coverage:.2%}, {summary.tokens_per_line:.1f} tokens per line "
         "(of the first 10,000 lines)"
     )
-    _print_encoding(Tokenizer(summary.json), summary.example)
+    _print_encoding(tokenizer, summary.example)
 
 
 def show(
     file: Annotated[Path, typer.Argument(help="A tokenizer.json.")],
     text: Annotated[str | None, typer.Argument(help="A text to encode and decode.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the size and special tokens of a tokenizer; encode and decode a text."""
     from zoo.data.tokenizer import Tokenizer, read_tokenizer
 
     tokenizer = Tokenizer(read_tokenizer(file), str(file))
+    if as_json:
+        encoding = {} if text is None else {"text": text, **_encode(tokenizer, text)}
+        print_json({**_describe(file, tokenizer), **encoding})
+        return
     _print_summary(file, tokenizer)
     if text is not None:
         _print_encoding(tokenizer, text)
@@ -131,6 +145,7 @@ def extract(
             "the keys differ."
         ),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the tokenizer that is stored in a model to a file."""
     from zoo.data.tokenizer import Tokenizer
@@ -150,21 +165,36 @@ def extract(
     (text,) = found
     with atomic_write(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    _print_summary(output, Tokenizer(text, str(model)))
+    tokenizer = Tokenizer(text, str(model))
+    if as_json:
+        print_json(_describe(output, tokenizer))
+    else:
+        _print_summary(output, tokenizer)
+
+
+def _describe(file: Path, tokenizer: Any) -> dict[str, Any]:
+    special = {token: number for number, token in tokenizer.special_ids().items()}
+    return {"file": str(file), "size": tokenizer.vocab_size, "special": special}
+
+
+def _encode(tokenizer: Any, text: str) -> dict[str, Any]:
+    (ids,) = tokenizer.encode([text])
+    tokens = [tokenizer.backend.id_to_token(number) for number in ids]
+    return {"tokens": tokens, "ids": list(ids), "decoded": tokenizer.decode(ids)}
 
 
 def _print_summary(file: Path, tokenizer: Any) -> None:
-    special = ", ".join(f"{token} {number}" for number, token in tokenizer.special_ids().items())
-    print(f"{file}: {tokenizer.vocab_size:,} tokens ({special or 'no special tokens'})")
+    found = _describe(file, tokenizer)
+    special = ", ".join(f"{token} {number}" for token, number in found["special"].items())
+    print(f"{file}: {found['size']:,} tokens ({special or 'no special tokens'})")
 
 
 def _print_encoding(tokenizer: Any, text: str) -> None:
-    (ids,) = tokenizer.encode([text])
-    tokens = [tokenizer.backend.id_to_token(number) for number in ids]
+    found = _encode(tokenizer, text)
     print(f"text    {text}")
-    print(f"tokens  {' '.join(tokens)}")
-    print(f"IDs     {' '.join(map(str, ids))}")
-    print(f"decoded {tokenizer.decode(ids)}")
+    print(f"tokens  {' '.join(found['tokens'])}")
+    print(f"IDs     {' '.join(map(str, found['ids']))}")
+    print(f"decoded {found['decoded']}")
 
 
 def _split_names(text: str) -> list[str]:
@@ -182,6 +212,10 @@ def _meta_model(spec: str) -> Model:
     return model
 
 
-group.command("train", epilog=f"Example: {EXAMPLE}")(wrap_command(train))
-group.command("show", epilog=f"Example: {SHOW_EXAMPLE}")(wrap_command(show))
-group.command("extract", epilog=f"Example: {EXTRACT_EXAMPLE}")(wrap_command(extract))
+for name, function, example in (
+    ("train", train, EXAMPLE),
+    ("show", show, SHOW_EXAMPLE),
+    ("extract", extract, EXTRACT_EXAMPLE),
+):
+    register = group.command(name, cls=SuggestingCommand, epilog=f"Example: {example}")
+    register(wrap_command(function))

@@ -9,37 +9,47 @@ from typing import Annotated
 
 import typer
 
+from zoo.cli.completion import complete_device
 from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.run_options import BaseOption
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
 from zoo.errors import one_line
 
 EXAMPLE = "zoo verify model.safetensors"
 _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
+_INDENT = " " * 17
+"""Further lines of a check are below its first one."""
 
 
 def command(
     model: ModelArgument,
-    device: Annotated[str, typer.Option(help="Device that runs the probe.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="Device that runs the probe.", autocompletion=complete_device)
+    ] = "cpu",
+    base: BaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the header, the hashes, the spec and the probe of a model."""
     from zoo.artifact import verify
     from zoo.errors import ArtifactError
-    from zoo.hub.models import find, find_base
+    from zoo.hub.models import base_source, find
 
     path = find(model)
     with _progress_bar(_total_bytes(path)) as progress:
-        found = verify(path, device=device, progress=progress, find_base=find_base)
+        found = verify(path, device=device, progress=progress, base=base_source(base))
     if as_json:
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)
     for check in found.checks:
-        detail = "see below" if check.failed else check.detail
-        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {one_line(detail)}")
+        first, *more = check.detail.splitlines() or [""]
+        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {one_line(first)}")
+        for line in more:
+            print(f"{_INDENT}{one_line(line)}")
     if not found.ok:
-        raise ArtifactError("\n".join(check.detail for check in found.checks if check.failed))
+        failed = ", ".join(check.name for check in found.checks if check.failed)
+        raise ArtifactError(f"{path}: verification failed: {failed}")
 
 
 def _total_bytes(path: Path) -> int:

@@ -31,11 +31,11 @@ class DemoModels:
     reader: Model
 
 
-def load_models() -> DemoModels:
+def load_models(device: str = "cpu") -> DemoModels:
     """Load the models; raise ZooError with a way to continue if one is not installed."""
     try:
-        translators = {label: load(name) for label, name in TRANSLATORS.items()}
-        return DemoModels(translators, load(READER))
+        translators = {label: load(name, device=device) for label, name in TRANSLATORS.items()}
+        return DemoModels(translators, load(READER, device=device))
     except (MissingExtra, RegistryError) as error:
         raise ZooError(
             f"the demo needs shipped weights ('zoo demo --train' needs none): {error}"

@@ -5,20 +5,19 @@ Notation: B sentences, H heads, T target tokens, S source tokens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.attention import recording
-from zoo.data.special_tokens import add_special_tokens
 from zoo.data.tokenizer import Tokenizer
 from zoo.demo.words import Word, split_words
 from zoo.errors import ZooError
 from zoo.generation.pipeline import Hypothesis, generate
 from zoo.inspection.heatmap import Heatmap
+from zoo.inspection.layers import view_layers
+from zoo.inspection.passes import OutputOptions, prepare_pass
 from zoo.interfaces import Model
 
 BEAM = {"type": "beam", "width": 5, "n_best": 1, "length_penalty": 1.0}
@@ -73,7 +72,6 @@ def translate(model: Model, sentences: Sequence[str]) -> list[Translation]:
     ]
 
 
-@torch.no_grad()
 def align(model: Model, sentence: str, output: Sequence[int]) -> Heatmap | None:
     """Return the attention weights between the words of a sentence and of an output.
 
@@ -81,30 +79,16 @@ def align(model: Model, sentence: str, output: Sequence[int]) -> Heatmap | None:
     of a source word are the sum over its tokens, those of an output word the mean.
     """
     tokenizers = {key: Tokenizer(text) for key, text in (model.tokenizer or {}).items()}
-    (source,) = tokenizers["source"].encode([sentence])
-    columns = split_words(tokenizers["source"], source)
     rows = split_words(tokenizers["target"], output)
     if not rows:
         return None
-    schema = model.batch_schema() or {}
-    target = add_special_tokens(np.array(output), schema["target"]).tolist()
-    inputs = torch.tensor([source])
-    if len(source) == len(target) - 1:  # the shape of self-attention differs without the last token
-        target = target[:-1]
-    with recording(model) as log:
-        model({"source": inputs, "target": torch.tensor([target])})
-    weights = _find_cross_attention(log, len(target) - 1, inputs.shape[1])
-    merged = _merge(weights.float(), rows, columns)
+    looked_at = prepare_pass(model, sentence, OutputOptions(output=output), None)
+    columns = split_words(tokenizers["source"], looked_at.batch["source"][0].tolist())
+    cross = [layer for layer in view_layers(model, looked_at) if layer.kind == "cross"]
+    if not cross:
+        raise ZooError("the model has no attention to the source, which the demo shows")
+    merged = _merge(cross[-1].weights.mean(dim=0), rows, columns)
     return Heatmap(merged, [word.text for word in rows], [word.text for word in columns])
-
-
-def _find_cross_attention(log: Mapping[str, list[Tensor]], T: int, S: int) -> Tensor:
-    """Return the weights [T, S] of the last module that attends to the source."""
-    for calls in reversed(list(log.values())):
-        weights = torch.cat(calls, dim=2) if calls and calls[0].dim() == 4 else None
-        if weights is not None and weights.shape[2:] == (T, S):
-            return weights[0].mean(dim=0)
-    raise ZooError("the model has no attention to the source, which the demo shows")
 
 
 def _merge(weights: Tensor, rows: Sequence[Word], columns: Sequence[Word]) -> Tensor:

@@ -46,6 +46,7 @@ def evaluate(
     block: int | None = None,
     max_examples: int | None = None,
     texts: bool = False,
+    base: str | os.PathLike[str] | None = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     seed: int = 0,
@@ -72,6 +73,7 @@ def evaluate(
             default: that of the training.
         max_examples: use only the first examples, this many.
         texts: whether to return predicted texts even if no metric takes them.
+        base: the base of a saved adapter, as in `zoo.load`.
         device: default: that of the model; for a saved model a GPU if there is one.
         dtype: dtype of the floating-point weights; default: that of the model; for a saved model
             as `zoo.load`.
@@ -89,7 +91,8 @@ def evaluate(
         own_run = path is not None and is_training_run(path)
         train = training_section(read_header(model).provenance)
         available = "cuda" if torch.cuda.is_available() else "cpu"
-        model = load(model, device=device or available, dtype=dtype, registry=registry)
+        options: dict[str, Any] = {"dtype": dtype, "base": base, "registry": registry}
+        model = load(model, device=device or available, **options)
     else:
         _move(model, device, dtype)
     settings = read_settings(model, metrics, sampler, filters, overrides, registry)

@@ -2,7 +2,8 @@
 
 A map says how whole weights are converted: copied, transposed, split, joined or reordered. A matrix
 of low rank, W = L R, is converted by its factors, so that its rank stays the same: a step that
-only changes rows changes L, one that only changes columns changes R.
+only changes rows changes L, one that only changes columns changes R. Weights that are joined to one
+and have no factor in common give the sum of their ranks.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ _CHOICES: tuple[tuple[bool, _Choice], ...] = (
 converted products of L with unit rows, and of unit columns with R."""
 
 
+class _NoCommonFactor(ZooError):
+    """Raised for factors whose converted product is not the product of converted factors."""
+
+
 @dataclass(frozen=True)
 class PlanConverter:
     """Converts low-rank matrices and vectors of modules by the plan for their weights.
@@ -42,40 +47,66 @@ class PlanConverter:
         sources: shape and dtype of each tensor that the plan converts.
         tables: names of the modules, on the side of the zoo, that are embedding tables.
         to_zoo: whether the targets of the plan are those of the zoo.
+        prefix: the start of the targets' names that is left out, such as ``bert.``.
     """
 
     plan: TensorPlan
     sources: Mapping[str, TensorMeta]
     tables: frozenset[str]
     to_zoo: bool
+    prefix: str = ""
     transposed: set[str] = field(default_factory=set)
     """Modules of the other library, converted so far, whose weight is [inputs, outputs]."""
 
     def low_rank(self, factors: Mapping[str, Factors]) -> dict[str, Factors]:
         """Convert A and B of modules by name; B A is added to the weight of a linear layer, and
-        its transpose to a table.
+        its transpose to a table. Modules that become one without a factor in common give the sum of
+        their ranks.
 
         Raises:
-            ZooError: if the converted matrices do not have the same rank.
+            ZooError: if the map cannot be applied to factors.
         """
         found: dict[str, Factors] = {}
         for job in self._jobs(factors):
             given = {s: factors[_module(s)] for s in job.sources if _module(s) in factors}
-            ranks = {A.shape[0] for A, _ in given.values()}
-            if len(ranks) > 1:
-                raise ZooError(f"{', '.join(given)} are one tensor, but have different ranks")
-            (rank,) = ranks
-            kinds = self._choose(job, rank)
-            for target, (choice, flip_source, flip_target) in kinds.items():
-                sides = {s: _sides(pair, flip_source) for s, pair in given.items()}
-                L, R = self._convert(job, target, sides, rank, choice)
-                found[_module(target)] = (L.T, R.T) if flip_target else (R, L)
-                if flip_source != flip_target:
-                    self.transposed.update(given if self.to_zoo else [target])
+            if len({A.shape[0] for A, _ in given.values()}) == 1:
+                try:
+                    found |= self._convert_together(job, given)
+                    continue
+                except _NoCommonFactor:
+                    pass
+            # The map is linear: its result is the sum of those of each module alone.
+            for name, pair in given.items():
+                for target, (A, B) in self._convert_together(job, {name: pair}).items():
+                    before = found.get(target, (A[:0], B[:, :0]))
+                    found[target] = torch.cat([before[0], A]), torch.cat([before[1], B], dim=1)
         return found
 
-    def outputs(self, vectors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Convert vectors with a value for each output of modules by name."""
+    def _convert_together(self, job: TensorJob, given: Mapping[str, Factors]) -> dict[str, Factors]:
+        """Convert A and B of one rank, by the names of their weights; return them by module."""
+        found: dict[str, Factors] = {}
+        rank = next(iter(given.values()))[0].shape[0]
+        kinds = self._choose(job, rank)
+        for target, (choice, flip_source, flip_target) in kinds.items():
+            sides = {s: _sides(pair, flip_source) for s, pair in given.items()}
+            L, R = self._convert(job, target, sides, rank, choice)
+            name = _module(target).removeprefix(self.prefix)
+            found[name] = (L.T, R.T) if flip_target else (R, L)
+            if flip_source != flip_target:
+                self.transposed.update(given if self.to_zoo else [target])
+        return found
+
+    def outputs(
+        self, vectors: Mapping[str, Tensor], *, missing: float | None = None
+    ) -> dict[str, Tensor]:
+        """Convert vectors with a value for each output of modules by name.
+
+        Args:
+            missing: the values of a module without a vector that becomes one with others; None
+                rejects it.
+        """
+        if missing is not None:
+            vectors = {**self._filled(vectors, missing), **vectors}
         self._require_whole_weights(vectors)
         pairs = self.low_rank(
             {n: (torch.ones(1, self._width(n, len(v))), v[:, None]) for n, v in vectors.items()}
@@ -103,10 +134,19 @@ class PlanConverter:
                 missing = [name for name in job.sources if name not in tensors]
                 if missing:
                     raise ZooError(f"{job.sources[0]} is converted together with {missing[0]}")
-                found.update(job.run(tensors.__getitem__))
+                for name, tensor in job.run(tensors.__getitem__):
+                    found[name.removeprefix(self.prefix)] = tensor
                 used.update(job.sources)
         _check_known(set(tensors) - used)
         return found
+
+    def _filled(self, vectors: Mapping[str, Tensor], value: float) -> dict[str, Tensor]:
+        """Return vectors of one value for the modules that become one with those that are given."""
+        return {
+            _module(name): torch.full((self.sources[name].shape[0],), value)
+            for job in self._jobs(vectors)
+            for name in job.sources
+        }
 
     def _width(self, name: str, other: int) -> int:
         """Return the number of inputs of a module, given that of its outputs, or the reverse."""
@@ -125,7 +165,8 @@ class PlanConverter:
             if missing:
                 raise ZooError(
                     f"{', '.join(job.sources)} are one tensor in the other library, but "
-                    f"{_module(missing[0])} has no adapter"
+                    f"{_module(missing[0])} has no adapter; train adapters of all of them, or of "
+                    "none"
                 )
 
     def _jobs(self, modules: Collection[str]) -> Iterator[TensorJob]:
@@ -216,9 +257,9 @@ class PlanConverter:
         fits = L.shape[0] == complete.shape[0] and R.shape[1] == complete.shape[1]
         error = (L @ R - complete).abs().max() if fits and complete.numel() else torch.tensor(0.0)
         if not fits or error > _TOLERANCE * complete.abs().max().clamp(min=1):
-            raise ZooError(
+            raise _NoCommonFactor(
                 f"{', '.join(job.sources)} are one tensor in the other library, but their adapters "
-                "have no factor in common, so their sum has a higher rank"
+                "have no factor in common"
             )
         return L.to(dtype), R.to(dtype)
 

@@ -65,9 +65,18 @@ def generate(
     Returns:
         The hypotheses of each input, best first.
     """
-    request = _build_request(model, sampler, filters, max_length, seed, registry)
+    request = build_request(model, sampler, filters, max_length, seed, registry)
+    return generate_batch(model, _encode(model, inputs, prompt, registry), request, registry)
+
+
+def generate_batch(
+    model: Model,
+    batch: Mapping[str, Tensor],
+    request: DecodeRequest,
+    registry: ComponentRegistry | None = None,
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each item of a batch, best first."""
     accelerate(model, registry=registry)
-    batch = _encode(model, inputs, prompt, registry)
     with evaluation_mode(model):
         output = model.generate(
             batch,
@@ -104,7 +113,7 @@ def stream(
     The arguments are those of `generate`, with one text, list of token IDs or of messages. Without
     a tokenizer the pieces are token IDs, separated by spaces.
     """
-    request = _build_request(model, sampler, filters, max_length, seed, registry)
+    request = build_request(model, sampler, filters, max_length, seed, registry)
     accelerate(model, registry=registry)
     batch = _encode(model, [text], prompt, registry)
     with evaluation_mode(model), torch.no_grad():
@@ -158,7 +167,7 @@ def _to_hypothesis(
     return Hypothesis(generated, score, tokenizer.decode(generated) if tokenizer else None)
 
 
-def _build_request(
+def build_request(
     model: Model,
     sampler: ComponentSpec | Sampler | None,
     filters: Sequence[ComponentSpec | Filter] | None,
@@ -166,6 +175,7 @@ def _build_request(
     seed: int | None,
     registry: ComponentRegistry | None,
 ) -> DecodeRequest:
+    """Return the options of decoding; sampler and filters are those of the spec if None."""
     if model.generation_input is None:
         raise ZooError(f"model '{model.name}' does not support generation")
     spec = model.spec or {}

@@ -131,9 +131,7 @@ def _predict(
     if top_k < 1:
         raise ZooError(f"top_k is {top_k}, but must be at least 1")
     preprocessors = build_preprocessors(model, registry=registry)
-    batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
-    if TARGET not in batch:
-        batch[TARGET] = _empty_targets(model, batch)
+    batch = prediction_batch(model, preprocessors, inputs)
     with evaluation_mode(model):
         outputs: Outputs = model(batch)  # logits [B, T, C]
     names, schema = preprocessors.get(TARGET), model.output_schema()
@@ -144,6 +142,16 @@ def _predict(
         to_predictions(logits[mask], top_k, names)
         for logits, mask in zip(outputs.logits, shown, strict=True)
     ]
+
+
+def prediction_batch(
+    model: Model, preprocessors: Mapping[str, Preprocessor], inputs: Sequence[Any]
+) -> dict[str, Tensor]:
+    """Return the batch of raw values, with zeros as targets if the model takes targets."""
+    batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
+    if TARGET not in batch and TARGET in (model.batch_schema() or {}):
+        batch[TARGET] = _empty_targets(model, batch)
+    return batch
 
 
 def _hint(model: Model) -> str:

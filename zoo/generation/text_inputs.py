@@ -35,7 +35,7 @@ def encode_batch(
         raise ZooError(f"inputs is {found}; expected a list of texts, or of lists of token IDs")
     if not inputs:
         raise ZooError("inputs is empty; expected at least one text or list of token IDs")
-    assert model.generation_input is not None  # checked by _build_request
+    assert model.generation_input is not None  # checked by build_request
     side = "source" if model.generation_input == "source" else "target"
     embedding, vocab_size = model.get_embedding(side), model.vocab_size(side)
     if not vocab_size:

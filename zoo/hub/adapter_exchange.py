@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from zoo.exchange.weight_converter import PlanConverter
 from zoo.hub.adapter_folder import CONFIG, Layers, flat_names, read_folder, write_folder
 from zoo.hub.adapters import save_adapter
 from zoo.hub.models import find, load
+from zoo.hub.peft_task import describe_base, left_out, saved_head
 from zoo.interfaces import Adapter, Model
 from zoo.interfaces.adapter_exchange import LayerTensors
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -64,9 +66,16 @@ def import_adapter(
 
 
 def export_adapter(
-    source: Source, folder: Source, *, registry: ComponentRegistry | None = None
+    source: Source,
+    folder: Source,
+    *,
+    base: Source | None = None,
+    registry: ComponentRegistry | None = None,
 ) -> Path:
     """Write the adapters of a file as a folder of peft; the base must be an imported model.
+
+    Args:
+        base: the base, if it is not at the place that the file names.
 
     Raises:
         ZooError: if an adapter has no counterpart in peft, or its modules are one tensor in the
@@ -76,22 +85,27 @@ def export_adapter(
     header = read_header(find(source))
     if header.base is None:
         raise ZooError(f"{source} has no base; an adapter is saved with zoo.save_adapter")
-    model = load(source, registry=registry)
+    model = load(source, base=base, registry=registry)
     assert model.base is not None
-    base = read_header(model.base)
-    converter = _exporting_converter(base, model, registry)
+    original = read_header(model.base)
+    described = describe_base(model, _original_config(original, registry), original.provenance)
+    converter = _exporting_converter(original, model, registry)
+    converter = replace(converter, prefix=left_out(converter.plan.targets, described))
     config, layers = _export_adapters(model, converter)
     if "peft_type" not in config:
         raise ZooError(f"{source} has no adapter with a counterpart in peft")
-    changed = {name for name in header.tensors if not name.startswith(f"{ADAPTERS}.")}
+    whole = {name for name in header.tensors if not name.startswith(f"{ADAPTERS}.")}
+    for job in converter.plan.jobs:
+        if any(saved_head(name, described) for name in job.targets):
+            whole.update(job.sources)
     own = named_tensors(model)
     saved = set(config.get("modules_to_save", ()))
-    for name, tensor in converter.whole({name: own[name].detach() for name in changed}).items():
+    for name, tensor in converter.whole({name: own[name].detach() for name in whole}).items():
         module, _, key = name.rpartition(".")
         layers.setdefault(module, {})[key] = tensor
-        saved.add(module)
+        saved.add(saved_head(name, described) or module)
     config |= {
-        "base_model_name_or_path": base.provenance.get("imported"),
+        **described,
         "modules_to_save": sorted(saved) or None,
         "fan_in_fan_out": bool(converter.transposed),
         "inference_mode": True,
@@ -146,10 +160,22 @@ def _importing_converter(
 def _read_map(header: Header, registry: ComponentRegistry) -> TensorMap:
     """Return the map with which a model was imported."""
     importer = find_exporter(header, None, registry)
+    config = _original_config(header, registry)
+    with wrap_importer_errors(importer):
+        return read_map(importer.map(config), spec=header.spec)
+
+
+def _original_config(header: Header, registry: ComponentRegistry) -> dict[str, Any]:
+    """Return the config of a model in the library from which it was imported."""
+    if header.provenance.get("importer") is None:
+        raise ZooError(
+            f"{header.path} was not imported from another library, so its adapters have no "
+            "counterpart in peft"
+        )
+    importer = find_exporter(header, None, registry)
     original = header.provenance.get("config")
     with wrap_importer_errors(importer):
-        config = importer.config(header.spec, original if isinstance(original, dict) else {})
-        return read_map(importer.map(config), spec=header.spec)
+        return importer.config(header.spec, original if isinstance(original, dict) else {})
 
 
 def _tables(model: nn.Module) -> frozenset[str]:

@@ -11,13 +11,15 @@ from typing import Any
 import torch
 
 from zoo.adapters import ADAPTERS, find_adapters, use_adapters
-from zoo.artifact.base import BasePin, open_base, pin_base
+from zoo.artifact.base import BasePin, MissingBase, open_base, pin_base
+from zoo.artifact.header import Header
 from zoo.artifact.loading import load, read_header
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.saving import save
 from zoo.artifact.weights import named_tensors
 from zoo.errors import ArtifactError, HubError
 from zoo.hub.models import Source, base_reference, find, find_base
+from zoo.hub.shipped import is_shipped
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.adaptation import add_adapters
@@ -36,7 +38,8 @@ def adapt(
 ) -> Model:
     """Add an adapter to a model and use it, without those that the model had; return the model.
 
-    The parameters of the model are frozen; those of the adapter are trained.
+    Only the parameters of this adapter require gradients afterwards: those of the model and of
+    adapters that it had are frozen. ``model.adapters.NAME.requires_grad_()`` also trains another.
 
     Args:
         source: an adapter as in a spec, ``{"type": "lora", "targets": ["*.query"]}``, or a saved
@@ -53,6 +56,9 @@ def adapt(
         add_adapters(model, {added[0]: dict(source)}, seed=seed, registry=registry)
     else:
         added = _add_from_file(model, open_artifact(find(source)), name, registry)
+    model.requires_grad_(False)
+    for each in added:
+        find_adapters(model)[each].requires_grad_()
     use_adapters(model, *added)
     return model
 
@@ -91,12 +97,19 @@ def save_adapter(
 def load_shareable(path: Path) -> Model:
     """Load a model; raise HubError if its base is a local file, which others do not have."""
     header = read_header(path)
-    if header.base is not None and (header.path.parent / header.base["name"]).exists():
+    if header.base is not None and _is_local(header):
         raise HubError(
             f"{path} needs its base, the local file {header.base['name']}; push the base first and "
             "save the adapter with base='org/name', or merge it with 'zoo merge'"
         )
-    return load(path, find_base=find_base)
+    return load(path, base=find_base)
+
+
+def _is_local(header: Header) -> bool:
+    """Return whether the base of an artifact is a file, which is perhaps missing."""
+    assert header.base is not None
+    name, revision = header.base["name"], header.base["revision"]
+    return (header.path.parent / name).exists() or (revision is None and not is_shipped(name))
 
 
 @contextmanager
@@ -157,7 +170,13 @@ def _check_base(model: Model, artifact: Artifact) -> None:
         raise ArtifactError(
             f"{header.path} also has weights of the model itself; load it with zoo.load"
         )
-    base, pin = open_base(artifact, find_base), BasePin(**header.base)
+    try:
+        base = open_base(artifact, find_base)
+    except MissingBase:
+        if model.base is None:
+            raise
+        base = open_base(artifact, find(model.base))
+    pin = BasePin(**header.base)
     own = named_tensors(model)
     for name, other in pin.tensors.items():
         expected = base[other]

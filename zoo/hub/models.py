@@ -15,6 +15,7 @@ import torch
 
 from zoo import artifact
 from zoo.acceleration import accelerate
+from zoo.artifact.base import BaseSource
 from zoo.artifact.header import NotAnArtifactError
 from zoo.artifact.mapped_file import INDEX
 from zoo.artifact.remote_header import read_remote_header
@@ -68,6 +69,7 @@ def load(
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype | None = None,
     verify: bool | None = None,
+    base: Source | None = None,
     registry: ComponentRegistry | None = None,
     revision: str | None = None,
     token: str | bool | None = None,
@@ -91,6 +93,8 @@ def load(
         verify: whether to check the hashes of the weights. Default: downloaded files are hashed
             once, local files are not. With False, cached files are not hashed. Shipped weights are
             always compared with the catalogue.
+        base: the base of an adapter, if it is not at the place that its file names; its weights
+            must have the hash in the file.
     """
     skip_hash_check = verify is False
     options = Options(token, cache_dir, local_files_only, force_download, skip_hash_check)
@@ -105,7 +109,7 @@ def load(
         dtype=dtype,
         verify=verify,
         registry=registry,
-        find_base=partial(find_base, options=options),
+        base=base_source(base, options),
     )
     model.base = model.base or os.fspath(source) + (f"@{revision}" if revision else "")
     return accelerate(model, registry=registry)
@@ -123,6 +127,11 @@ def base_reference(source: Source) -> tuple[Path, str | None, str | None]:
     if isinstance(found, ShippedFile):
         return path, str(source), None
     return path, found.repo, found.commit
+
+
+def base_source(base: Source | None, options: Options | None = None) -> BaseSource:
+    """Return the path of a base that is given, or else how the base of a model is found."""
+    return partial(find_base, options=options) if base is None else find(base, options=options)
 
 
 def find_base(name: str, revision: str | None, *, options: Options | None = None) -> Path:

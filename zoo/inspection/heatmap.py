@@ -47,10 +47,21 @@ def render_text(heatmap: Heatmap, width: int = 80) -> Text:
             text.append(" " * label + line + "\n")
         for name, values in zip(rows, shares[:, first:last].tolist(), strict=True):
             text.append(" " * (label - 1 - cell_len(name)) + name + " ")
-            shades = (_SHADES[min(int(v * len(_SHADES)), len(_SHADES) - 1)] for v in values)
-            text.append("".join(shade * _CELL for shade in shades), style="cyan")
+            text.append(_shade(values), style="cyan")
             text.append("\n")
     return text
+
+
+def render_shades(weights: Tensor) -> Text:
+    """Render weights [H, W] over an image as shaded text without labels."""
+    shares = weights / weights.max().clamp(min=1e-9)
+    lines = ("  " + _shade(row) for row in shares.tolist())
+    return Text("\n".join(lines) + "\n", style="cyan")
+
+
+def _shade(shares: Sequence[float]) -> str:
+    shades = (_SHADES[min(int(v * len(_SHADES)), len(_SHADES) - 1)] for v in shares)
+    return "".join(shade * _CELL for shade in shades)
 
 
 def save_png(heatmaps: Sequence[Heatmap], path: Path, *, title: str) -> None:

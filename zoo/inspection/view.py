@@ -9,6 +9,16 @@ from typing import Any, Literal
 from torch import Tensor
 
 ViewKind = Literal["self", "cross", "pooling", "edges", "glimpses", "memory", "ctc"]
+"""What a module attends to:
+
+- ``self``: the positions of a sequence or image, to each other;
+- ``cross``: the steps of the output, to the positions of an input;
+- ``pooling``: learned queries, to the positions of an input;
+- ``edges``: the nodes of a graph, along its edges;
+- ``glimpses``: steps, to the pixels of an image;
+- ``memory``: steps or hops, to the slots of a memory or to facts;
+- ``ctc``: frames, to the symbols, with the posterior of each.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,11 +60,14 @@ class LayerView:
     """The weights of one attention module, of all its heads.
 
     Args:
-        path: the module's path in the model, such as "decoder.blocks.0.cross".
+        path: the module's path in the model, such as "decoder.blocks.0.cross"; a module that is
+            called for several layers has a view for each, such as "encoder.block.attention#2".
         kind: what is shown.
         weights: [H, T, S] in float32; over the edges of a graph [H, E].
-        rows, columns: the T positions that attend, and the S that are attended to.
+        rows, columns: the T positions that attend, and the S that are attended to; for edges, both
+            are the nodes.
         equations: scorer, alignment and what else computes the weights.
+        chosen: the column of each row that is on the chosen path [T]; None if there is no path.
     """
 
     path: str
@@ -63,6 +76,7 @@ class LayerView:
     rows: Axis
     columns: Axis
     equations: Sequence[Equation] = ()
+    chosen: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

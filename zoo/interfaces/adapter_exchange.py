@@ -14,10 +14,20 @@ class WeightConverter(Protocol):
     def low_rank(
         self, factors: Mapping[str, tuple[Tensor, Tensor]]
     ) -> dict[str, tuple[Tensor, Tensor]]:
-        """Convert A [r, inputs] and B [outputs, r] of modules by name."""
+        """Convert A [r, inputs] and B [outputs, r] of modules by name.
 
-    def outputs(self, vectors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Convert vectors with a value for each output of modules by name."""
+        Modules that become one have the sum of their ranks if they have no factor in common.
+        """
+
+    def outputs(
+        self, vectors: Mapping[str, Tensor], *, missing: float | None = None
+    ) -> dict[str, Tensor]:
+        """Convert vectors with a value for each output of modules by name.
+
+        Args:
+            missing: the values of a module without a vector that becomes one with others; None
+                rejects it.
+        """
 
     def inputs(self, vectors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Convert vectors with a value for each input of modules by name."""

@@ -201,6 +201,11 @@ class Model(Component, nn.Module, ABC):
         """Return what the outputs contain; by default None: not declared, so not checked."""
         return None
 
+    def align_frames(self, outputs: Outputs) -> torch.Tensor | None:
+        """Return the class of each frame [B, T] on the most probable path of the targets, for a
+        head with frames; by default None: there is no path."""
+        return None
+
     def observe_validation(self, *, is_best: bool) -> bool:
         """Called by ``zoo.train`` after each evaluation, for models that change while they train.
 

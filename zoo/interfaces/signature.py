@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import ValidationError
 from torch import nn
+
+from zoo.interfaces.type_schema import TypeSchema, get_type_schema, is_plain
 
 T = TypeVar("T")
 ParameterProblem = tuple[tuple[str | int, ...], str]
@@ -64,34 +65,6 @@ class Slot:
         return [part] if self.many else part
 
 
-class _TypeSchema:
-    """Validation of a plain parameter; costly to build, so shared by parameters of one type."""
-
-    def __init__(self, annotation: Any) -> None:
-        self.adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-
-    @cached_property
-    def schema(self) -> dict[str, Any]:
-        return self.adapter.json_schema()
-
-
-_types: dict[Any, _TypeSchema] = {}
-
-
-def _get_type_schema(annotation: Any) -> _TypeSchema:
-    metadata = getattr(annotation, "__metadata__", ())
-    only_fields = metadata and all(isinstance(item, FieldInfo) for item in metadata)
-    # Fields with the same content are not equal, but have the same repr.
-    key = (annotation.__origin__, repr(metadata)) if only_fields else annotation
-    try:
-        schema = _types.get(key)
-    except TypeError:  # not hashable
-        return _TypeSchema(annotation)
-    if schema is None:
-        schema = _types[key] = _TypeSchema(annotation)
-    return schema
-
-
 @dataclass(frozen=True)
 class ParameterGroup:
     """A dataclass of parameters, and the name of the constructor's parameter that takes it."""
@@ -116,8 +89,8 @@ class Parameter:
         return self.default is REQUIRED
 
     @cached_property
-    def _type(self) -> _TypeSchema:
-        return _get_type_schema(self.annotation)
+    def _type(self) -> TypeSchema:
+        return get_type_schema(self.annotation)
 
     def validate(self, value: Any) -> list[ParameterProblem]:
         """Return the errors of a value, empty if it is valid."""
@@ -243,6 +216,8 @@ def _check_serializable(parameter: Parameter) -> str | None:
     if _contains_slot(parameter.annotation):
         forms = "Blueprint[K], Blueprint[K] | None, Sequence[...] or Mapping[str, ...] of them"
         return f"contains blueprints, but its type is not {forms}"
+    if is_plain(parameter.annotation):
+        return None
     try:
         parameter.json_schema()
     except Exception as error:

@@ -45,7 +45,8 @@ def save_final_model(
         raise ZooError(f"{checkpoints.folder} has no checkpoint to save as the final model")
     assert setup.model.spec is not None
     spec = load_spec(setup.model.spec, registry=request.registry)
-    tensors = average_checkpoints({folder: open_model(folder) for folder in folders})
+    base = setup.model.base
+    tensors = average_checkpoints({folder: open_model(folder, base) for folder in folders})
     model = load_weights(folders[0], spec, tensors, device=processes.device)
     model.tokenizer = setup.model.tokenizer
     values: dict[str, float] = {}
@@ -63,8 +64,8 @@ def save_final_model(
             train["checkpoints"] = [folder.name for folder in folders]
             remove_link(path)
             record = {**current, "train": train}
-            if setup.model.base is not None and find_adapters(model):
-                save_adapter(model, path, base=setup.model.base, provenance=record)
+            if base is not None and find_adapters(model):
+                save_adapter(model, path, base=base, provenance=record)
             else:
                 save(model, path, provenance=record)
     return values

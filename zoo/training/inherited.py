@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zoo.data.preprocessing import infer_preprocessors
 from zoo.errors import DataError, Problem, SpecError, ZooError
+from zoo.hub.base_model import find_base
 from zoo.interfaces import Model
 from zoo.interfaces.signature import parameters
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -79,7 +81,8 @@ def read_started(
         kept = resumed.record.get("tokenizers", ())
         tokenizers = {key: text for key, text in resumed.tokenizers.items() if key in kept}
         spec = validate_spec(document, registry=registry)
-        return StartedSpec(spec, document, None, resumed.record, tokenizers)
+        record = _moved_record(resumed.record, _start(spec), document)
+        return StartedSpec(spec, document, None, record, tokenizers)
     draft = draft_spec(document, registry=registry).spec
     start = _start(draft)
     if draft is None or start is None:
@@ -105,9 +108,28 @@ def _start(spec: Spec | None) -> Start | None:
     return None if blueprint is None else blueprint.build()
 
 
+def _moved_record(
+    record: Mapping[str, Any], start: Start | None, document: Document
+) -> Mapping[str, Any]:
+    """Return the record of a base with the name in the spec, if this is another place of the same
+    model; the base is not read if the names are equal."""
+    if start is None or start.weights == record.get("name"):
+        return record
+    with _report_start(document):
+        base = find_base(start.weights)
+    return {**record, "name": base.name} if base.sha256 == record.get("sha256") else record
+
+
 def _open(start: Start, document: Document, registry: ComponentRegistry) -> OpenBase:
-    try:
+    with _report_start(document):
         return open_base(start, registry)
+
+
+@contextmanager
+def _report_start(document: Document) -> Iterator[None]:
+    """Raise SpecError, with the line of the base, for an error in the block."""
+    try:
+        yield
     except ZooError as error:
         place = document.place(("train", "start"))
         raise SpecError([Problem(str(error), "train.start", place)]) from None

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torch import Tensor, nn
 
 from zoo.adapters import find_adapters
-from zoo.artifact.base import BasePin, complete_reader, open_base, pin_base, restrict_pin
+from zoo.artifact.base import (
+    BasePin,
+    MissingBase,
+    complete_reader,
+    open_base,
+    pin_base,
+    restrict_pin,
+)
 from zoo.artifact.hashing import check_files
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.weights import named_tensors
@@ -47,12 +54,17 @@ def find_pinned(
     if model.base is None or not find_adapters(model) or not frozen:
         return None
     base = base or open_model(model.base)
-    name = base.reference
-    if name is None:
-        location = os.path.realpath(base.artifact.header.path)
-        name = os.path.relpath(location, os.path.realpath(checkpoint))
+    name, revision = _pinned_name(base, checkpoint)
     taken = {own: tensor for own, tensor in tensors.items() if own in frozen}
-    return PinnedBase(base.artifact, pin_base(taken, base.artifact, name, base.commit))
+    return PinnedBase(base.artifact, pin_base(taken, base.artifact, name, revision))
+
+
+def _pinned_name(base: BaseModel, checkpoint: Path) -> tuple[str, str | None]:
+    """Return name and revision of a base; the path of a file is relative to a checkpoint."""
+    if base.reference is not None:
+        return base.reference, base.commit
+    location = os.path.realpath(base.artifact.header.path)
+    return os.path.relpath(location, os.path.realpath(checkpoint)), None
 
 
 def frozen_names(model: Model) -> set[str]:
@@ -64,22 +76,44 @@ def frozen_names(model: Model) -> set[str]:
     }
 
 
-def open_pinned(file: Path, *, verify: bool) -> tuple[PinnedBase, TensorReader]:
+def open_pinned(
+    file: Path, *, verify: bool, base: str | None = None
+) -> tuple[PinnedBase, TensorReader]:
     """Open the base of the model of a checkpoint; return it with all tensors of the model.
 
     Args:
         verify: compare the hashes of the tensors of the base.
+        base: the base of the run, if it has another place since the checkpoint was saved.
 
     Raises:
         ZooError: if the base is missing, damaged, or has changed.
     """
     artifact = open_artifact(file)
     assert artifact.header.base is not None
+    pin, advice = BasePin(**artifact.header.base), "start a new run in another folder"
     try:
-        base = open_base(artifact, find_base)
+        try:
+            opened = open_base(artifact, find_base)
+        except MissingBase as error:
+            moved = _open_moved(base, error)
+            opened = open_base(artifact, moved.artifact.header.path)
+            name, revision = _pinned_name(moved, file.parent)
+            pin = replace(pin, name=name, revision=revision)
         if verify:
-            check_files(base.files)
+            check_files(opened.files)
+    except MissingBase as error:
+        advice = f"if it was moved, give its new place with --from, or {advice}"
+        raise ZooError(f"{error.fact}; {advice}") from None
     except ArtifactError as error:
-        advice = "restore the base, or start a new run in another folder"
-        raise ZooError(f"{error}; {advice}") from None
-    return PinnedBase(base, BasePin(**artifact.header.base)), complete_reader(artifact, base)
+        raise ZooError(f"{error}; restore the base, or {advice}") from None
+    return PinnedBase(opened, pin), complete_reader(artifact, opened)
+
+
+def _open_moved(base: str | None, error: MissingBase) -> BaseModel:
+    """Return the base of a run by its name; raise the error if there is no such model either."""
+    try:
+        if base is not None:
+            return open_model(base)
+    except ZooError:
+        pass
+    raise error

@@ -47,10 +47,11 @@ def read_resumed(checkpoints: Path) -> Resumed | None:
     return Resumed(data[BASE], data["spec"], header.tokenizer)
 
 
-def open_checkpoint(path: Path, processes: Processes) -> StoredCheckpoint:
+def open_checkpoint(path: Path, processes: Processes, request: Request) -> StoredCheckpoint:
     """Open a checkpoint of a run on all processes; the main process compares its hashes."""
+    base = (request.started.record or {}).get("name")
     with processes.fail_together():
-        stored = StoredCheckpoint.open(path, verify=processes.is_main)
+        stored = StoredCheckpoint.open(path, verify=processes.is_main, base=base)
         stored.run_state()
     return stored
 
@@ -65,14 +66,16 @@ def find_spec_changes(stored: StoredCheckpoint, request: Request) -> list[Change
     with contextlib.suppress(SpecError):  # parameters that were added since have their defaults
         old = load_spec(old, registry=request.registry).resolve()
     changes = list(find_changes(old, request.spec.resolve()))
-    recorded = stored.data.get(BASE) or {}
-    check_changes([each for each in changes if not _pins_base(each, recorded)])
+    record = request.started.record or {}
+    check_changes([each for each in changes if not _keeps_base(each, record)])
     return changes
 
 
-def _pins_base(change: Change, recorded: Mapping[str, Any]) -> bool:
-    """Return whether a change only adds or removes the hash of the same base."""
-    return change.path == "train.start.sha256" and change.new in (None, recorded.get("sha256"))
+def _keeps_base(change: Change, record: Mapping[str, Any]) -> bool:
+    """Return whether a change only adds or removes the hash of the base, or gives its new place."""
+    if change.path == "train.start.weights":
+        return bool(change.new == record.get("name"))
+    return change.path == "train.start.sha256" and change.new in (None, record.get("sha256"))
 
 
 def check_examples(stored: StoredCheckpoint, setup: Setup) -> None:
@@ -99,7 +102,9 @@ def check_inputs(stored: StoredCheckpoint, setup: Setup, inputs: RunInputs) -> l
     return allowed
 
 
-def check_best(state: RunState, checkpoints: RunCheckpoints, lower: Mapping[str, bool]) -> None:
+def check_best(
+    state: RunState, checkpoints: RunCheckpoints, lower: Mapping[str, bool], base: str | None
+) -> None:
     """Raise ZooError if the best checkpoint, the final model so far, is missing or damaged."""
     for step in state.best_steps(1, lower) if state.best is not None else ():
         path = checkpoint_path(checkpoints.folder, step)
@@ -108,4 +113,4 @@ def check_best(state: RunState, checkpoints: RunCheckpoints, lower: Mapping[str,
                 f"{path} is missing, but it is the best checkpoint so far; restore it, or start a "
                 "new run in another folder"
             )
-        open_model(path)
+        open_model(path, base)

@@ -139,7 +139,7 @@ class Run:
 
     def train(self, *, resume: bool, signals: Signals) -> TrainingResult:
         newest = self._open_folder(resume=resume)
-        stored = None if newest is None else open_checkpoint(newest, self.processes)
+        stored = None if newest is None else open_checkpoint(newest, self.processes, self.request)
         if stored is not None:
             for change in find_spec_changes(stored, self.request):
                 self._message(f"changed: {change}")
@@ -177,7 +177,7 @@ class Run:
                 for change in check_inputs(stored, setup, inputs) if inputs else ():
                     self._message(f"changed: {change}")
                 state = checkpoints.restore(stored)
-                check_best(state, checkpoints, lower)
+                check_best(state, checkpoints, lower, setup.model.base)
         if inputs is not None:
             inputs.start_hashing()
         self._start(setup, state, checkpoints)

@@ -71,11 +71,12 @@ class StoredCheckpoint:
     base: PinnedBase | None = None
 
     @classmethod
-    def open(cls, path: Path, *, verify: bool = True) -> StoredCheckpoint:
+    def open(cls, path: Path, *, verify: bool = True, base: str | None = None) -> StoredCheckpoint:
         """Open a checkpoint.
 
         Args:
             verify: compare the hashes of the tensors. Checkpoints of previous versions have none.
+            base: the base of the run, if it has another place since the checkpoint was saved.
 
         Raises:
             DamagedFile: if a file is missing, is not valid, or was changed.
@@ -83,7 +84,7 @@ class StoredCheckpoint:
         """
         data, advice = read_state(path), find_advice(path)
         hashes = data.get(HASHES, {}) if verify else {}
-        model, base = _open_model(path, hashes.get(MODEL_FILE), verify=verify)
+        model, base = _open_model(path, hashes.get(MODEL_FILE), verify=verify, base=base)
         tensors = open_tensor_file(path / TENSOR_FILE, hashes.get(TENSOR_FILE), advice)
         return cls(path, data, model, tensors, base)
 
@@ -133,22 +134,26 @@ def read_state(path: Path) -> dict[str, Any]:
     return data
 
 
-def open_model(path: Path) -> TensorReader:
-    """Return the tensors of the model of a checkpoint, after a comparison with their hash."""
+def open_model(path: Path, base: str | None = None) -> TensorReader:
+    """Return the tensors of the model of a checkpoint, after a comparison with their hash.
+
+    Args:
+        base: the base of the run, if it has another place since the checkpoint was saved.
+    """
     hashes = read_state(path).get(HASHES, {})
-    return _open_model(path, hashes.get(MODEL_FILE), verify=False)[0]
+    return _open_model(path, hashes.get(MODEL_FILE), verify=False, base=base)[0]
 
 
 def _open_model(
-    path: Path, sha256: str | None, *, verify: bool
+    path: Path, sha256: str | None, *, verify: bool, base: str | None
 ) -> tuple[TensorReader, PinnedBase | None]:
     """Return the tensors of the model of a checkpoint, and its base if it is pinned."""
     file = path / MODEL_FILE
     reader = open_tensor_file(file, sha256, find_advice(path))
     if "base" not in MappedFile(file).layout.metadata:
         return reader, None
-    base, complete = open_pinned(file, verify=verify)
-    return complete, base
+    pinned, complete = open_pinned(file, verify=verify, base=base)
+    return complete, pinned
 
 
 def hash_state(data: Mapping[str, Any]) -> str:

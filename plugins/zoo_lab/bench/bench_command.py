@@ -57,7 +57,8 @@ def command(
         bool, typer.Option("--list", help="List the benchmarks; measure nothing.")
     ] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the results to a file.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write the results to a file; - prints them."),
     ] = None,
 ) -> None:
     """Measure time and memory of computations of the zoo and of their peers.
@@ -71,8 +72,9 @@ def command(
     from zoo_lab.bench.process import BenchOptions
     from zoo_lab.bench.selection import find_device, has_sweep, select_cases
 
+    to_stdout = json_file == Path("-")
     if list_benchmarks:
-        _print_benchmarks()
+        _print_benchmarks(as_json=to_stdout)
         return
     chosen = find_device(device)
     options = BenchOptions(str(chosen), repeats, peers, sweep)
@@ -91,26 +93,36 @@ def command(
     results: list[BenchmarkResult] = []
 
     def save(running: Sequence[BenchmarkResult]) -> None:
-        if writer is not None:
+        if writer is not None and not to_stdout:
             writer.write([*results, *running])
+
+    def finish() -> None:
+        if writer is not None and to_stdout:
+            typer.echo(writer.format(results))
+        else:
+            print_results(results, sweep=sweep)
 
     try:
         _run_cases(cases, options, max_seconds, results, save)
     except KeyboardInterrupt:
-        print_results(results, sweep=sweep)
+        finish()
         typer.echo("interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    print_results(results, sweep=sweep)
+    finish()
     if any(result.problem for result in results):
         raise typer.Exit(1)
 
 
-def _print_benchmarks() -> None:
-    from zoo.cli.output import print_rows
+def _print_benchmarks(*, as_json: bool) -> None:
+    from zoo.cli.output import print_json, print_rows
     from zoo_lab.bench.registered import benchmarks
 
+    columns = ("name", "plugin", "summary")
     rows = [(entry.name, entry.plugin, entry.summary) for entry in benchmarks()]
-    print_rows(("name", "plugin", "summary"), rows, no_wrap=("name", "plugin"))
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_rows(columns, rows, no_wrap=columns[:2])
 
 
 def _print_profiles(cases: Sequence[BenchmarkCase], device: torch.device) -> None:

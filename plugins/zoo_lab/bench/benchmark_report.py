@@ -36,6 +36,11 @@ class ReportWriter:
 
     def write(self, results: Sequence[BenchmarkResult]) -> None:
         """Replace the file with one that has these results."""
+        with atomic_write(self.file) as temporary:
+            temporary.write_text(self.format(results) + "\n", encoding="utf-8")
+
+    def format(self, results: Sequence[BenchmarkResult]) -> str:
+        """Return the report with these results as JSON."""
         date = datetime.now(UTC).isoformat(timespec="seconds")
         packages = {name: text for result in results for name, text in result.versions.items()}
         update = {
@@ -44,5 +49,4 @@ class ReportWriter:
             "versions": {**self._report.versions, **packages},
         }
         report = self._report.model_copy(update=update)
-        with atomic_write(self.file) as temporary:
-            temporary.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        return report.model_dump_json(indent=1)

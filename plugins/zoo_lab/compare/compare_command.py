@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.completion import complete_spec
 from zoo.cli.output import JsonOption, SetOption, print_json, print_rows
 from zoo.cli.run_options import DeviceOption
 from zoo_lab.run_options import DataOption, ExamplesOption, LimitOption
@@ -27,6 +28,7 @@ def command(
         typer.Argument(
             metavar="SPEC",
             help="A spec or a recipe, by name or file; or study files, with their own variants.",
+            autocompletion=complete_spec,
         ),
     ],
     swaps: Annotated[

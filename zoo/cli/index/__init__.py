@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from pathlib import Path
@@ -19,12 +20,20 @@ _SETTLE_NS = 2_000_000_000
 """A file changed less than this before the build may have been imported before the change."""
 
 
+_COMPLETING = "_ZOO_COMPLETE"
+"""Set by the script of a shell that completes a word."""
+
+
 def load_index() -> Index:
-    """Return the index of this environment, built again if anything has changed."""
+    """Return the index of this environment, built again if anything has changed.
+
+    While a shell completes a word, an older index is used as it is, because a new one takes
+    seconds.
+    """
     file = index_file(environment())
     data = read_data(file) if file else None
     try:
-        if data is not None and is_current(data["fingerprint"]):
+        if data is not None and (_COMPLETING in os.environ or is_current(data["fingerprint"])):
             return Index.from_json(data["index"])
     except (KeyError, TypeError, AttributeError):
         _log.info("%s has another format", file)

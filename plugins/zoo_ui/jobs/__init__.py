@@ -1,0 +1,1 @@
+"""What worker processes do: check specs, run laws, run models."""

@@ -1,0 +1,77 @@
+"""Jobs on specs: their schema, reading, checking, and parts that fit a slot."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from zoo.errors import SpecError, ZooWarning
+from zoo.registry.component_registry import default_registry
+from zoo.spec.extending import load_document
+from zoo.spec.meta import skip_dynamo_import
+from zoo.spec.schema import spec_schema
+from zoo.training.composing import check_started
+
+Session = dict[str, Any]
+"""What a worker process keeps between its jobs."""
+
+
+def schema(session: Session) -> Iterator[dict[str, Any]]:
+    """Yield the JSON Schema of specs."""
+    yield spec_schema(default_registry())
+
+
+def open_spec(session: Session, *, source: str) -> Iterator[dict[str, Any]]:
+    """Yield a spec by name or file as plain data, merged over the specs that it extends."""
+    document = load_document(source, default_registry())
+    yield {"data": document.data}
+
+
+def check(session: Session, *, data: Any) -> Iterator[dict[str, Any]]:
+    """Yield what ``zoo check --json`` prints for a spec, and the warnings."""
+    yield _check(data)
+    if not session.get("frozen"):  # imports of the first check are never freed
+        session["frozen"] = True
+        gc.freeze()
+
+
+def check_candidate(
+    session: Session, *, data: Any, path: Sequence[str | int], values: Sequence[Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield the first of several values at a path with which a spec passes, with its sizes; if none
+    does, the problem of the first."""
+    first: dict[str, Any] | None = None
+    for value in values:
+        report = _check(_replaced(data, path, value))
+        if report["ok"]:
+            yield {"ok": True, "value": value} | {k: report[k] for k in ("parameters", "bytes")}
+            return
+        first = first or {"ok": False, "reason": report["errors"][0]["message"]}
+    assert first is not None
+    yield first
+
+
+def _check(data: Any) -> dict[str, Any]:
+    with warnings.catch_warnings(record=True) as caught, skip_dynamo_import():
+        warnings.simplefilter("always", ZooWarning)
+        try:
+            _, report, plan = check_started(data)
+        except SpecError as error:
+            return {"ok": False, "errors": [problem.as_json() for problem in error.problems]}
+    messages = [str(each.message) for each in caught if issubclass(each.category, ZooWarning)]
+    start = plan.record() if plan else None
+    return report.as_json() | {"start": start, "warnings": list(dict.fromkeys(messages))}
+
+
+def _replaced(data: Any, path: Sequence[str | int], value: Any) -> Any:
+    """Return a copy of data with another value at a path."""
+    if not path:
+        return value
+    copied = copy.copy(data)
+    key = path[0]
+    inner = copied.get(key) if isinstance(copied, dict) else copied[key]
+    copied[key] = _replaced(inner, path[1:], value)
+    return copied

@@ -1,0 +1,99 @@
+// Elements, and requests to the server.
+
+/** Create an element. Properties that start with "on" are listeners; null children are left out. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "open") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** Say something to screen readers. */
+export function announce(text) {
+  document.getElementById("live").textContent = text;
+}
+
+async function read(response) {
+  if (response.status === 403) throw new Error("The server has been started again: open the address that it printed.");
+  const answer = await response.json();
+  if (answer.error) throw new Error(answer.error);
+  return answer;
+}
+
+async function send(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server does not answer; has 'zoo ui' ended?");
+  }
+}
+
+export async function get(path, parameters = {}) {
+  const query = new URLSearchParams(parameters).toString();
+  return read(await send(query ? `${path}?${query}` : path));
+}
+
+function post(path, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return send(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+export async function request(path, body, signal) {
+  return read(await post(path, body, signal));
+}
+
+/** Yield the lines of JSON of a response as they come. */
+export async function* lines(path, body, signal) {
+  const response = await post(path, body, signal);
+  if (!response.headers.get("Content-Type").includes("ndjson")) await read(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const line = JSON.parse(part);
+      if (line.error) throw new Error(line.error);
+      if (!line.end) yield line;
+    }
+  }
+}
+
+export function count(number) {
+  return number.toLocaleString("en-US");
+}
+
+export function bytes(number) {
+  let size = number;
+  for (const unit of ["B", "kB", "MB", "GB"]) {
+    if (size < 1000) return unit === "B" ? `${size} B` : `${size.toFixed(1)} ${unit}`;
+    size /= 1000;
+  }
+  return `${size.toFixed(1)} TB`;
+}
+
+/** A button that copies a text. */
+export function copyButton(label, text) {
+  return h("button", { type: "button", class: "quiet", onclick: (event) => copy(event.currentTarget, text()) }, label);
+}
+
+export async function copy(button, text) {
+  await navigator.clipboard.writeText(text);
+  const label = button.dataset.label ?? button.textContent;
+  button.dataset.label = label;
+  button.textContent = "Copied";
+  announce("Copied");
+  setTimeout(() => (button.textContent = label), 1500);
+}
+
+export function problem(error) {
+  return h("p", { class: "problem", role: "alert" }, error.message ?? String(error));
+}

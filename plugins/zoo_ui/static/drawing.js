@@ -1,0 +1,65 @@
+// A field to draw on, white on black as the digits of MNIST are.
+
+import { h } from "./dom.js";
+
+const SHOWN = 280;
+
+export class Drawing {
+  /** @param size height and width of the image that is made. */
+  constructor([height, width]) {
+    this.width = width;
+    this.height = height;
+    this.scale = SHOWN / Math.max(height, width);
+    this.canvas = h("canvas", { width: width * this.scale, height: height * this.scale, class: "drawing", role: "img", "aria-label": "Field to draw on" });
+    this.context = this.canvas.getContext("2d", { willReadFrequently: true });
+    this.clear();
+    this.canvas.addEventListener("pointerdown", (event) => this.start(event));
+    this.canvas.addEventListener("pointermove", (event) => event.buttons && this.line(event));
+  }
+
+  clear() {
+    this.isEmpty = true;
+    this.context.fillStyle = "black";
+    this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+  }
+
+  point(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [((event.clientX - box.left) / box.width) * this.canvas.width, ((event.clientY - box.top) / box.height) * this.canvas.height];
+  }
+
+  start(event) {
+    this.canvas.setPointerCapture(event.pointerId);
+    this.last = this.point(event);
+    this.line(event);
+  }
+
+  line(event) {
+    const next = this.point(event);
+    Object.assign(this.context, { strokeStyle: "white", lineWidth: 2.2 * this.scale, lineCap: "round", lineJoin: "round" });
+    this.context.beginPath();
+    this.context.moveTo(...this.last);
+    this.context.lineTo(...next);
+    this.context.stroke();
+    this.last = next;
+    this.isEmpty = false;
+  }
+
+  /** Return the drawing as PNG in base64, in the size that the model takes. */
+  content() {
+    const small = h("canvas", { width: this.width, height: this.height });
+    const context = small.getContext("2d");
+    context.imageSmoothingQuality = "high";
+    context.drawImage(this.canvas, 0, 0, this.width, this.height);
+    return small.toDataURL("image/png").split(",")[1];
+  }
+
+  /** Show a drawing that `content` returned. */
+  async load(content) {
+    const image = new Image();
+    image.src = `data:image/png;base64,${content}`;
+    await image.decode();
+    this.context.drawImage(image, 0, 0, this.canvas.width, this.canvas.height);
+    this.isEmpty = false;
+  }
+}

@@ -1,0 +1,108 @@
+// The parts that fit a slot, with the difference in parameters, and a comparison of one with the present.
+
+import { h, count, copyButton, lines, problem } from "./dom.js";
+import { formatPath, valueAt } from "./schema.js";
+import { toYaml, flow } from "./yaml.js";
+
+function difference(parameters, base) {
+  if (base === null) return count(parameters);
+  const change = parameters - base;
+  return change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${count(Math.abs(change))}`;
+}
+
+/** Show a dialog with a heading, which ends with Escape or its button. */
+function dialog(title, ...children) {
+  const element = h("dialog", { "aria-label": title, onclose: () => element.remove() },
+    h("div", { class: "heading" }, h("h2", {}, title), h("button", { type: "button", class: "quiet", onclick: () => element.close() }, "Close")),
+    ...children);
+  document.body.append(element);
+  element.showModal();
+  return element;
+}
+
+/**
+ * Let the user choose the part of a slot.
+ *
+ * @param schema the schema of specs.
+ * @param data the spec; it is not changed.
+ * @param parameters the number of parameters of the spec; null if it does not pass.
+ * @param onselect called with the value of the slot.
+ */
+export function chooseParts({ schema, data, path, field, parameters, onselect }) {
+  const value = valueAt(data, path);
+  const current = value === undefined || value === null ? null : schema.partOf(field, value);
+  const controller = new AbortController();
+  const status = h("p", { class: "muted", role: "status" }, "Checking each part in this slot …");
+  const list = h("ul", { class: "parts" });
+  const rejected = h("ul", { class: "problems" });
+  const others = h("details", { hidden: true }, h("summary", {}), rejected);
+  const element = dialog(`Parts for ${formatPath(path)}`, status, list, others);
+  let isComplete = false;
+  element.addEventListener("close", () => isComplete || controller.abort());
+
+  const candidates = field.parts.map((part) => ({ type: part.type ?? "", values: part === current ? [value] : schema.candidates(part, value, data) }));
+  const wanted = new Map(field.parts.map((part) => [part.type ?? "", part]));
+
+  function add(result) {
+    const part = wanted.get(result.type);
+    const name = part.type ?? field.definition;
+    if (!result.ok) {
+      rejected.append(h("li", {}, h("strong", {}, name), ` ${result.reason}`, " ",
+        h("button", { type: "button", class: "quiet", "aria-label": `Use ${name} nevertheless`, onclick: () => select(candidates.find((each) => each.type === result.type).values[0]) }, "use nevertheless")));
+      others.hidden = false;
+      others.firstChild.textContent = `${rejected.children.length} parts do not fit`;
+      return;
+    }
+    const isCurrent = part === current;
+    const use = h("button", { type: "button", class: "part", "aria-current": isCurrent ? "true" : null, onclick: () => select(result.value) }, name);
+    const compare = isCurrent || current === null ? "" : h("button", {
+      type: "button", class: "quiet", "aria-label": `Compare ${current.type ?? field.definition} with ${name}`,
+      onclick: () => showComparison({ data, path, value, other: result.value, name }),
+    }, "compare");
+    list.append(h("li", {}, use, h("span", { class: "summary" }, part.summary),
+      h("span", { class: "number" }, isCurrent ? "present" : difference(result.parameters, parameters)), compare));
+    if (list.children.length === 1) use.focus();
+  }
+
+  function select(chosen) {
+    element.close();
+    onselect(chosen);
+  }
+
+  async function check() {
+    try {
+      for await (const result of lines("/api/parts", { data, path, candidates }, controller.signal)) add(result);
+      isComplete = true;
+      status.textContent = `${list.children.length} of ${candidates.length} parts fit; the number is the difference in parameters.`;
+    } catch (error) {
+      if (error.name !== "AbortError") status.replaceChildren(problem(error));
+    }
+  }
+  check();
+}
+
+/** The study and the command that compare the present value of a slot with another one. */
+export function comparison({ data, path, value, other, name }) {
+  const text = formatPath(path);
+  const specFile = `${data.name}.yaml`;
+  const studyFile = `compare-${path.at(-1)}.yaml`;
+  const study = { zoo: 1, name: `compare-${path.at(-1)}`, title: `${data.name}: ${text}`, base: specFile, groups: { [path.at(-1)]: { swap: { [text]: [other] } } } };
+  return { specFile, studyFile, study: toYaml(study), spec: toYaml(data), command: `zoo compare ${studyFile}`, name, value: flow(value ?? null) };
+}
+
+function showComparison(options) {
+  const made = comparison(options);
+  const hasTraining = options.data.train !== undefined && options.data.train !== null;
+  const inList = options.path.some((step) => typeof step === "number");
+  dialog(`Compare with ${options.name}`,
+    hasTraining ? "" : h("p", { class: "warning" }, "This spec has no section 'train', which a comparison needs: add it in the form first."),
+    inList ? h("p", { class: "warning" }, "The slot is in a list, and a study names values by keys only: change the whole list in the study.") : "",
+    h("p", {}, "Save both files in one folder, and run the command. It trains the present spec and the variant with three seeds each."),
+    file(made.specFile, made.spec), file(made.studyFile, made.study),
+    h("h3", {}, "Command"), h("pre", { tabindex: "0" }, made.command), copyButton("Copy command", () => made.command));
+}
+
+function file(name, text) {
+  const download = h("a", { download: name, href: URL.createObjectURL(new Blob([text], { type: "application/yaml" })), class: "button quiet" }, `Save ${name}`);
+  return h("section", {}, h("h3", {}, name), h("pre", { tabindex: "0", class: "short-text" }, text), copyButton(`Copy ${name}`, () => text), " ", download);
+}

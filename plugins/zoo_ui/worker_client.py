@@ -1,0 +1,137 @@
+"""The server's side of a worker process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from zoo.errors import ZooError
+from zoo_ui.frames import LENGTH_BYTES, encode_frame
+
+_LONG_BYTES = 100_000
+
+
+class WorkerClient:
+    """A worker process, which starts with its first job, and again if it ends.
+
+    Args:
+        name: what it does, for messages.
+        max_seconds: a job that takes longer is ended with its process.
+    """
+
+    def __init__(self, name: str, max_seconds: float) -> None:
+        self.name = name
+        self.max_seconds = max_seconds
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._numbers = itertools.count()
+        self._answers: dict[int, asyncio.Queue[dict[str, Any]]] = {}
+
+    async def start(self) -> asyncio.subprocess.Process:
+        """Start the process, if it does not run."""
+        async with self._starting:
+            if self._process is None or self._process.returncode is not None:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *("-m", "zoo_ui.worker"),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    start_new_session=True,  # Ctrl-C reaches the server only, which ends it
+                    env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                )
+                self._reader = asyncio.create_task(self._read(self._process))
+            return self._process
+
+    async def stop(self) -> None:
+        """End the process; its jobs fail."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        if self._reader is not None:
+            await self._reader
+
+    async def call(self, job: str, **arguments: Any) -> Any:
+        """Return the result of a job that has one.
+
+        Raises:
+            ZooError: if the job fails, or takes too long.
+        """
+        async for result in self.stream(job, **arguments):
+            return result
+        raise ZooError(f"{job}: cancelled")
+
+    async def stream(self, job: str, **arguments: Any) -> AsyncIterator[Any]:
+        """Yield the results of a job as they come; the job is cancelled if nobody waits for it."""
+        process = await self.start()
+        assert process.stdin is not None
+        number = next(self._numbers)
+        answers = self._answers[number] = asyncio.Queue()
+        ended = False
+        try:
+            await self._send(process, {"id": number, "job": job, "arguments": arguments})
+            while True:
+                answer = await self._next(answers, process)
+                ended = "result" not in answer
+                if "error" in answer:
+                    raise ZooError(answer["error"])
+                if ended:
+                    return
+                yield answer["result"]
+        finally:
+            del self._answers[number]
+            if not ended and process.returncode is None:
+                with contextlib.suppress(OSError):
+                    process.stdin.write(encode_frame({"cancel": number}))
+
+    async def _send(self, process: asyncio.subprocess.Process, message: dict[str, Any]) -> None:
+        assert process.stdin is not None
+        try:
+            process.stdin.write(encode_frame(message))
+            await process.stdin.drain()
+        except OSError:
+            raise ZooError(self._ended()) from None
+
+    async def _next(
+        self, answers: asyncio.Queue[dict[str, Any]], process: asyncio.subprocess.Process
+    ) -> dict[str, Any]:
+        try:
+            return await asyncio.wait_for(answers.get(), self.max_seconds)
+        except TimeoutError:
+            await self.stop()
+            message = f"took longer than {self.max_seconds:g} seconds and was ended"
+            raise ZooError(f"the process that {self.name} {message}") from None
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        """Pass each answer to the job that waits for it, until the process ends."""
+        assert process.stdout is not None
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await process.stdout.readexactly(LENGTH_BYTES)
+                answer = await _load(await process.stdout.readexactly(int.from_bytes(head, "big")))
+                waiting = self._answers.get(answer["id"])
+                if waiting is not None:
+                    waiting.put_nowait(answer)
+        await process.wait()
+        for waiting in self._answers.values():
+            waiting.put_nowait({"error": self._ended()})
+
+    def _ended(self) -> str:
+        return f"the process that {self.name} ended; try again, it starts with the next request"
+
+
+async def _load(payload: bytes) -> dict[str, Any]:
+    """Parse an answer; a long one in a thread, so that other requests do not wait for it."""
+    if len(payload) < _LONG_BYTES:
+        loaded: dict[str, Any] = json.loads(payload)
+    else:
+        loaded = await asyncio.to_thread(json.loads, payload)
+    return loaded

@@ -1,0 +1,24 @@
+"""Views as JSON."""
+
+import json
+
+import pytest
+import torch
+
+import zoo
+from zoo.inspection.stored import from_json, to_json, weights_to_json
+
+
+def test_a_view_is_read_back_exactly():
+    view = zoo.attend(zoo.compose("bert-tiny", seed=0), [5, 6, 7])
+    data = json.loads(json.dumps({**to_json(view), "weights": weights_to_json(view)}))
+    weights = [torch.tensor(each) for each in data["weights"]]
+    again = from_json(data, weights)
+    assert to_json(again) == to_json(view)
+    for layer, other in zip(view.layers, again.layers, strict=True):
+        assert torch.equal(layer.weights, other.weights)
+
+
+def test_other_json_is_rejected():
+    with pytest.raises(zoo.ZooError, match="not a view of attention"):
+        from_json({}, [])

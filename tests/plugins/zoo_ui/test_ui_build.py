@@ -1,0 +1,199 @@
+"""Building a spec in a real browser."""
+
+import re
+
+import pytest
+import yaml
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+
+def _field(page, path):
+    return page.locator(f'[id="field-{path}"]')
+
+
+def _error(page, path):
+    return page.locator(f'[id="field-{path}-error"]')
+
+
+@pytest.fixture
+def build(visit, server):
+    """A function that opens a spec and waits until it is checked."""
+
+    def open_spec(source="spec=bahdanau-reversal"):
+        tab = visit(viewport={"width": 1280, "height": 860})
+        tab.page.set_default_timeout(60_000)
+        tab.page.goto(server.page(f"/build?{source}"))
+        tab.page.wait_for_selector(".status.valid")
+        return tab
+
+    return open_spec
+
+
+def test_an_error_is_shown_at_its_field_and_disappears_when_it_is_fixed(build):
+    tab = build()
+    page = tab.page
+    hidden = _field(page, "model.encoder.hidden")
+    hidden.fill("-4")
+    message = _error(page, "model.encoder.hidden")
+    message.wait_for()
+    assert message.inner_text() == "is -4, but should be greater than or equal to 1"
+    assert hidden.get_attribute("aria-invalid") == "true"
+    assert page.locator(".status").inner_text() == "1 problem"
+    tab.screenshot("build-error", full=False)
+    page.locator(".problems button").click()
+    assert page.evaluate("document.activeElement.id") == "field-model.encoder.hidden"
+    hidden.fill("24")
+    page.wait_for_selector(".status.valid")
+    assert not message.is_visible()
+    assert "hidden: 24" in page.locator("#yaml").inner_text()
+
+
+def test_a_missing_key_is_shown_at_the_field_to_fill(build):
+    page = build().page
+    _field(page, "model.encoder.hidden").fill("")
+    message = _error(page, "model.encoder.hidden")
+    message.wait_for()
+    assert message.inner_text() == "key 'hidden' is missing"
+
+
+def test_the_tree_has_shapes_parameters_and_bytes_as_the_check(build, server):
+    page = build().page
+    rows = page.locator(".tree tbody tr").all_inner_texts()
+    spec = server.call("/api/spec", {"source": "bahdanau-reversal"})["data"]
+    report = server.call("/api/check", {"page": "tree", "sequence": 0, "data": spec})
+    assert len(rows) == len(report["parts"])
+    for row, part in zip(rows, report["parts"], strict=True):
+        cells = row.split("\t")
+        assert cells[1:4] == [
+            part["type"],
+            part["shape"] or "",
+            f"{part['parameters']:,}" if part["parameters"] else "",
+        ]
+
+
+def test_a_slot_lists_the_parts_that_pass_with_the_difference_in_parameters(build):
+    tab = build()
+    page = tab.page
+    _field(page, "model.encoder.hidden").fill("24")
+    sync_api.expect(page.locator(".tree")).to_contain_text("[B, S, 48]")
+    before = page.locator(".status").inner_text()
+    _field(page, "model.decoder.attention.scorer").click()
+    page.get_by_text(re.compile(r"\d+ of \d+ parts fit")).wait_for()
+    rows = page.locator(".parts li").all_inner_texts()
+    names = [row.split("\n")[0] for row in rows]
+    assert "additive" in names
+    assert "dot" not in names  # its widths do not match
+    general = rows[names.index("general")]
+    assert re.search(r"[+−][\d,]+", general)
+    tab.screenshot("build-parts", full=False)
+    page.get_by_role("button", name="general", exact=True).click()
+    sync_api.expect(page.locator(".status.valid")).not_to_have_text(before)
+    assert _field(page, "model.decoder.attention.scorer").inner_text() == "general"
+    change = int(re.search(r"[+−][\d,]+", general)[0].replace("−", "-").replace(",", ""))
+    counts = [
+        int(re.search(r"[\d,]+", text)[0].replace(",", ""))
+        for text in (before, page.locator(".status").inner_text())
+    ]
+    assert counts[1] - counts[0] == change
+
+
+TRAINED = """
+extends: bahdanau-reversal
+name: reversal
+preprocessing:
+  source: {type: text, tokenizer: letters.json}
+  target: {type: text, tokenizer: letters.json}
+train:
+  data: {type: parallel-text, source: train.txt, target: train.txt}
+  validation: {type: parallel-text, source: val.txt, target: val.txt}
+  optimiser: {type: adamw, lr: 0.003}
+  batch: {items: 8}
+  steps: 12
+"""
+
+
+def test_a_swap_becomes_a_comparison(build, tmp_path, monkeypatch):
+    from zoo_lab.compare.study_file import StudySettings, read_study
+
+    (tmp_path / "trained.yaml").write_text(TRAINED)
+    tab = build(f"file={tmp_path / 'trained.yaml'}")
+    page = tab.page
+    _field(page, "model.decoder.attention.scorer").click()
+    page.get_by_text(re.compile(r"\d+ of \d+ parts fit")).wait_for()
+    page.get_by_role("button", name="Compare additive with general").click()
+    dialog = page.locator("dialog").last
+    for section in dialog.locator("section").all():
+        name = section.locator("h3").inner_text()
+        (tmp_path / name).write_text(section.locator("pre").inner_text())
+    tab.screenshot("build-compare", full=False)
+    assert dialog.locator(".warning").count() == 0
+    assert dialog.locator("pre").last.inner_text() == "zoo compare compare-scorer.yaml"
+    monkeypatch.chdir(tmp_path)
+    plan = read_study("compare-scorer.yaml", StudySettings())
+    assert [variant.changes for variant in plan.variants.values()] == [
+        (),
+        ('model.decoder.attention.scorer={"type": "general"}',),
+    ]
+
+
+def test_the_state_is_in_the_address_and_in_the_yaml(build, visit, server):
+    page = build().page
+    _field(page, "model.encoder.hidden").fill("20")
+    page.wait_for_url("**/#/build?data=*")
+    page.wait_for_selector(".status.valid")
+    text, state = page.locator("#yaml").inner_text(), page.evaluate("location.hash.slice(1)")
+    other = visit().page
+    other.set_default_timeout(60_000)
+    other.goto(server.page(state))
+    other.wait_for_selector(".status.valid")
+    assert other.locator("#yaml").inner_text() == text
+    data = yaml.safe_load(text)
+    assert data["model"]["encoder"]["hidden"] == 20
+    other.goto(server.page("/build"))
+    other.get_by_label("Paste a spec").fill(text)
+    other.get_by_role("button", name="Open").click()
+    other.wait_for_selector(".status.valid")
+    assert other.locator("#yaml").inner_text() == text
+
+
+def test_a_spec_is_built_from_nothing_with_the_keyboard(visit, server):
+    tab = visit(viewport={"width": 1280, "height": 860})
+    page = tab.page
+    page.set_default_timeout(60_000)
+    page.goto(server.page("/build"))
+    page.wait_for_selector(".card")
+    page.get_by_role("button", name="Empty spec").focus()
+    page.keyboard.press("Enter")
+    _error(page, "model").wait_for()
+    assert _error(page, "model").inner_text() == "key 'model' is missing"
+    _tab_to(page, "field-model")
+    page.keyboard.press("Enter")
+    page.locator("dialog").wait_for()
+    page.get_by_text(re.compile(r"\d+ of \d+ parts fit")).wait_for()
+    page.keyboard.press("Escape")
+    page.locator("dialog").wait_for(state="detached")
+    assert page.evaluate("document.activeElement.id") == "field-model"
+
+
+def _tab_to(page, identifier, max_steps=60):
+    """Press Tab until an element has the focus, which must be visible."""
+    for _ in range(max_steps):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == identifier:
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline == "solid"
+            return
+    raise AssertionError(f"{identifier} is not reached with the keyboard")
+
+
+def test_the_page_is_accessible_and_fits_in_light_and_dark(build):
+    tab = build()
+    _field(tab.page, "model.encoder.hidden").fill("0")
+    _error(tab.page, "model.encoder.hidden").wait_for()
+    for theme, width in (("light", 1280), ("dark", 1280), ("light", 800), ("dark", 800)):
+        tab.page.emulate_media(color_scheme=theme)
+        tab.page.set_viewport_size({"width": width, "height": 860})
+        tab.screenshot(f"build-{theme}-{width}", full=False)
+        assert tab.violations() == []
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width

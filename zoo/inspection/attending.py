@@ -1,0 +1,99 @@
+"""`zoo.attend`: what a model attends to on one input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from zoo.errors import ZooError
+from zoo.generation.pipeline import ComponentSpec
+from zoo.generation.text_inputs import get_tokenizer
+from zoo.hub.models import Source, load
+from zoo.inspection.layers import find_edges, view_layers
+from zoo.inspection.passes import TARGET, OutputOptions, prepare_pass
+from zoo.inspection.pixels import find_images
+from zoo.inspection.provenance import describe_provenance
+from zoo.inspection.saving import SavedView
+from zoo.interfaces import Filter, Model, Sampler
+from zoo.registry.component_registry import ComponentRegistry
+
+
+def attend(
+    model: Model | Source,
+    inputs: Any,
+    *,
+    output: str | Sequence[int] | None = None,
+    sampler: ComponentSpec | Sampler | None = None,
+    filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
+    max_length: int | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+    registry: ComponentRegistry | None = None,
+) -> SavedView:
+    """Return what a model attends to on one input, in evaluation mode.
+
+    A model with a source generates its output; the weights are those of the winning hypothesis. A
+    language model shows its prompt, and what it generates if ``sampler``, ``max_length`` or
+    ``seed`` is given.
+
+    Args:
+        model: a model, or what `zoo.load` takes.
+        inputs: one input as `zoo.generate` or `zoo.predict` take it: a text, token IDs, a file or
+            an array; for a model with several inputs, a mapping of key to value.
+        output: the output, as text or token IDs, instead of a generated one.
+        sampler, filters, prompt, seed: as those of `zoo.generate`.
+        max_length: maximum number of generated tokens; 64 if None.
+        device: where a model that is named is loaded.
+
+    Raises:
+        ZooError: if the model has no attention, or the input cannot be used.
+    """
+    options = OutputOptions(
+        output=output,
+        sampler=sampler,
+        filters=filters,
+        prompt=prompt,
+        max_length=max_length,
+        seed=seed,
+    )
+    loaded = model if isinstance(model, Model) else load(model, device=device, registry=registry)
+    return view_output(loaded, inputs, options, source=model, registry=registry)
+
+
+def view_output(
+    loaded: Model,
+    inputs: Any,
+    options: OutputOptions,
+    *,
+    source: Model | Source,
+    registry: ComponentRegistry | None = None,
+) -> SavedView:
+    """Return what a loaded model attends to; `source` is what it was loaded from."""
+    looked_at = prepare_pass(loaded, inputs, options, registry)
+    layers = view_layers(loaded, looked_at)
+    if not layers:
+        raise ZooError(
+            f"model '{loaded.name}' computes no attention weights on this input, so there is "
+            "nothing to show"
+        )
+    return SavedView(
+        model=str((loaded.spec or {}).get("name") or loaded.name),
+        inputs=looked_at.inputs,
+        output=_decode(loaded, looked_at.output),
+        layers=layers,
+        spec=loaded.spec or {},
+        provenance=describe_provenance(loaded, source, looked_at, options),
+        images=find_images(looked_at),
+        edges=find_edges(loaded.batch_schema() or {}, looked_at.batch, layers),
+    )
+
+
+def _decode(model: Model, tokens: Sequence[int] | None) -> str | None:
+    """Return the text of an output; IDs without a tokenizer."""
+    if tokens is None:
+        return None
+    tokenizer = get_tokenizer(model, TARGET)
+    return " ".join(map(str, tokens)) if tokenizer is None else tokenizer.decode(tokens)

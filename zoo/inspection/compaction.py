@@ -1,0 +1,24 @@
+"""Scripts and styles without comments and spaces, as pages contain them."""
+
+from __future__ import annotations
+
+import re
+
+_COMMENT = re.compile(r"^\s*(?://|/?\*).*$", re.MULTILINE)
+"""Lines that are comments; there are none at the ends of lines."""
+_LITERAL = re.compile(r'("(?:[^"\\]|\\.)*"|`[^`]*`)')
+"""Strings, and templates without templates inside of them."""
+# Not + and -, which mean something else if they are doubled.
+_OPERATOR = re.compile(r"\s*([=<>!?:*/%&|,;(){}\[\]])\s*")
+
+
+def compact_script(text: str) -> str:
+    """Return a script, all of whose statements end with a semicolon or a brace."""
+    parts = _LITERAL.split(_COMMENT.sub("", text))
+    parts[::2] = [re.sub(r"\s+", " ", _OPERATOR.sub(r"\1", part)) for part in parts[::2]]
+    return "".join(parts)
+
+
+def compact_style(text: str) -> str:
+    """Return a style without line breaks and the spaces beside braces and semicolons."""
+    return re.sub(r"\s*([{};])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()

@@ -1,0 +1,139 @@
+"""The panels of each layer of a view, by what it shows.
+
+Notation: H heads, T rows, S columns, E edges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from zoo.inspection.graph_panel import GraphPanel, choose_nodes, place_nodes
+from zoo.inspection.heat_panel import HeatPanel
+from zoo.inspection.image_panel import GlimpsePanel, OverlayPanel
+from zoo.inspection.panels import Box, Panel, Ruler
+from zoo.inspection.view import LayerView, View
+
+_MAX_STEPS = 12
+_MAX_SYMBOLS = 40
+
+
+@dataclass(frozen=True)
+class Row:
+    """Panels side by side with one scale of colours.
+
+    Args:
+        title: printed above.
+        vmax: the value of the brightest colour.
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    vmax: float
+
+    def measure(self, ruler: Ruler) -> list[Box]:
+        return [panel.measure(ruler) for panel in self.panels]
+
+
+def layer_rows(view: View, layer: LayerView, *, is_thumbnail: bool) -> Iterator[Row]:
+    """Yield the rows of a layer; heat maps are thumbnails if that is asked for."""
+    title = f"{layer.path} ({layer.kind})"
+    pixels = view.images.get(layer.columns.name)
+    heads = head_titles(view, layer)
+    if layer.kind == "edges" and view.edges is not None:
+        yield _graph_row(view.edges, layer, heads, title)
+    elif pixels is not None and layer.columns.grid is not None:
+        yield from _image_rows(layer, pixels, heads, title)
+    elif layer.kind == "ctc" and layer.chosen is not None:
+        panel = _frame_panel(layer, layer.chosen, is_thumbnail=is_thumbnail)
+        yield Row(title, [panel], _largest(layer.weights))
+    else:
+        rows, columns = layer.rows, layer.columns
+        labels = list(rows.labels), list(columns.labels), (rows.name, columns.name)
+        pairs = zip(layer.weights, heads, strict=True)
+        panels = [HeatPanel(weights, *labels, head, is_thumbnail) for weights, head in pairs]
+        yield Row(title, panels, _largest(layer.weights))
+
+
+def head_titles(view: View, layer: LayerView) -> list[str]:
+    """Return the titles of the heads that a view has; "" for the only head of a layer."""
+    chosen: Sequence[int] | None = view.provenance.get("heads")
+    if chosen is None and len(layer.weights) == 1:
+        return [""]
+    return [f"head {number}" for number in chosen or range(1, len(layer.weights) + 1)]
+
+
+def _largest(weights: Tensor) -> float:
+    return float(weights.max()) if weights.numel() else 1.0
+
+
+def _frame_panel(layer: LayerView, chosen: Tensor, *, is_thumbnail: bool) -> Panel:
+    """Return the posteriors of symbols over time, with the path of the output.
+
+    The symbols are those of the path, and the most probable ones.
+    """
+    posteriors = layer.weights[0]
+    best = posteriors.amax(dim=0).argsort(descending=True)[:_MAX_SYMBOLS].tolist()
+    symbols = sorted({*chosen.tolist(), *best})
+    return HeatPanel(
+        posteriors[:, symbols].T,
+        [layer.columns.labels[symbol] for symbol in symbols],
+        list(layer.rows.labels),
+        (layer.columns.name, layer.rows.name),
+        "",
+        is_thumbnail,
+        chosen.new_tensor([symbols.index(symbol) for symbol in chosen.tolist()]),
+    )
+
+
+def _image_rows(
+    layer: LayerView, pixels: Tensor, heads: Sequence[str], title: str
+) -> Iterator[Row]:
+    assert layer.columns.grid is not None
+    height, width = layer.columns.grid
+    cells = layer.weights[..., -height * width :].unflatten(-1, (height, width))  # [H, T, h, w]
+    if layer.kind == "glimpses":
+        yield _glimpse_row(layer, cells, pixels, heads, title)
+    elif layer.kind == "self":
+        has_extra = len(layer.rows.labels) > height * width
+        name = f"from {layer.rows.labels[0]}" if has_extra else "mean of all positions"
+        maps = cells[:, 0] if has_extra else cells.mean(dim=1)  # [H, h, w]
+        panels = [OverlayPanel(pixels, *pair) for pair in zip(maps, heads, strict=True)]
+        yield Row(f"{title}, {name}", panels, _largest(maps))
+    else:
+        for each, head in zip(cells, heads, strict=True):
+            pairs = zip(each, layer.rows.labels, strict=True)
+            panels = [OverlayPanel(pixels, *pair) for pair in pairs]
+            yield Row(f"{title}, {head}" if head else title, panels, _largest(layer.weights))
+
+
+def _glimpse_row(
+    layer: LayerView, cells: Tensor, pixels: Tensor, heads: Sequence[str], title: str
+) -> Row:
+    """Return the path of each head, and the windows of the steps, averaged over heads."""
+    pairs = zip(cells, heads, strict=True)
+    paths = [GlimpsePanel(pixels, each, f"{head} path".strip()) for each, head in pairs]
+    mean = cells.mean(dim=0)  # [T, h, w]
+    every = math.ceil(len(mean) / _MAX_STEPS)
+    steps = [
+        OverlayPanel(pixels, mean[t], f"{layer.rows.name} {layer.rows.labels[t]}")
+        for t in range(0, len(mean), every)
+    ]
+    return Row(title, [*paths, *steps], _largest(mean))
+
+
+def _graph_row(edges: Tensor, layer: LayerView, heads: Sequence[str], title: str) -> Row:
+    nodes = choose_nodes(edges, layer.weights.mean(dim=0))
+    inside = (edges[..., None] == nodes).any(dim=-1).all(dim=0)  # [E]
+    places = place_nodes(edges[:, inside], nodes)
+    total = len(layer.rows.labels)
+    if len(nodes) < total:
+        title += f", {len(nodes)} of {total:,} nodes"
+    panels = [
+        GraphPanel(edges[:, inside], weights[inside], nodes, places, head)
+        for weights, head in zip(layer.weights, heads, strict=True)
+    ]
+    return Row(title, panels, _largest(layer.weights[:, inside]))

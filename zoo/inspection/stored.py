@@ -1,0 +1,146 @@
+"""Views as JSON: everything but the weights, and the weights; both pages and JSON files use it.
+
+Inputs that are files or arrays are stored with their content, so that a view can be computed again
+on another machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zoo.errors import ZooError
+from zoo.inspection.view import Axis, Equation, LayerView, View
+
+FORMAT = "zoo-attention"
+VERSION = 1
+
+
+def to_json(view: View) -> dict[str, Any]:
+    """Return a view without the weights as plain data."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": view.model,
+        "inputs": {role: encode_value(value) for role, value in view.inputs.items()},
+        "output": view.output,
+        "layers": [_layer_to_json(layer) for layer in view.layers],
+        "spec": dict(view.spec),
+        "provenance": dict(view.provenance),
+        "images": {role: encode_value(image.numpy()) for role, image in view.images.items()},
+        "edges": None if view.edges is None else view.edges.tolist(),
+    }
+
+
+def weights_to_json(view: View) -> list[Any]:
+    """Return the weights of each layer as nested lists, exact in float32."""
+    # The shortest text that is read as the same float32.
+    return [layer.weights.numpy().astype(str).astype(float).tolist() for layer in view.layers]
+
+
+def from_json(data: Mapping[str, Any], weights: Sequence[Tensor]) -> View:
+    """Return the view of `to_json` with the weights of each layer.
+
+    Raises:
+        ZooError: if the data are not those of a view.
+    """
+    if data.get("format") != FORMAT:
+        raise ZooError("it is not a view of attention, as 'zoo attend -o' writes it")
+    if data["version"] != VERSION:
+        raise ZooError(f"it has version {data['version']}; this version of the zoo reads {VERSION}")
+    edges = data["edges"]
+    return View(
+        model=data["model"],
+        inputs={role: decode_value(value) for role, value in data["inputs"].items()},
+        output=data["output"],
+        layers=[_layer_from_json(*pair) for pair in zip(data["layers"], weights, strict=True)],
+        spec=data["spec"],
+        provenance=data["provenance"],
+        images={k: torch.from_numpy(decode_value(v)) for k, v in data["images"].items()},
+        edges=None if edges is None else torch.tensor(edges),
+    )
+
+
+def encode_value(value: Any) -> Any:
+    """Return an input as plain data: a file with its content, an array, or the value itself."""
+    if isinstance(value, Path):
+        content = value.read_bytes()
+        sha256 = hashlib.sha256(content).hexdigest()
+        return {"file": value.name, "sha256": sha256, "base64": _to_base64(content)}
+    if isinstance(value, Tensor):
+        value = value.cpu().numpy()
+    if isinstance(value, np.ndarray):
+        content = np.ascontiguousarray(value).tobytes()
+        shape, dtype = list(value.shape), value.dtype.str
+        return {"array": dtype, "shape": shape, "base64": _to_base64(content)}
+    if isinstance(value, Mapping):
+        return {key: encode_value(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode_value(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def decode_value(value: Any) -> Any:
+    """Return an input that `encode_value` has encoded; the content of a file as `StoredFile`."""
+    if isinstance(value, Mapping) and "base64" in value:
+        content = base64.b64decode(value["base64"])
+        if "file" in value:
+            return StoredFile(value["file"], content)
+        return np.frombuffer(content, dtype=value["array"]).reshape(value["shape"]).copy()
+    if isinstance(value, Mapping):
+        return {key: decode_value(each) for key, each in value.items()}
+    return [decode_value(each) for each in value] if isinstance(value, list) else value
+
+
+class StoredFile:
+    """The content of an input file."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.name, self.content = name, content
+
+    def write(self, folder: Path) -> Path:
+        """Write the file into a folder, under its own name."""
+        path = folder / Path(self.name).name
+        path.write_bytes(self.content)
+        return path
+
+
+def _to_base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _layer_to_json(layer: LayerView) -> dict[str, Any]:
+    return {
+        "path": layer.path,
+        "kind": layer.kind,
+        "shape": list(layer.weights.shape),
+        "rows": asdict(layer.rows),
+        "columns": asdict(layer.columns),
+        "equations": [asdict(equation) for equation in layer.equations],
+        "chosen": None if layer.chosen is None else layer.chosen.tolist(),
+    }
+
+
+def _layer_from_json(data: Mapping[str, Any], weights: Tensor) -> LayerView:
+    return LayerView(
+        data["path"],
+        data["kind"],
+        weights,
+        _axis(data["rows"]),
+        _axis(data["columns"]),
+        [Equation(**equation) for equation in data["equations"]],
+        None if data["chosen"] is None else torch.tensor(data["chosen"]),
+    )
+
+
+def _axis(data: Mapping[str, Any]) -> Axis:
+    grid = data["grid"]
+    return Axis(data["name"], list(data["labels"]), None if grid is None else (grid[0], grid[1]))
