@@ -14,7 +14,28 @@ MAX_WEIGHT = 9
 """The largest weight of a word that stands in a text many times."""
 SUMMARY = 160
 STOP_WORDS = frozenset(
-    "a an and are as at be by for from has in is it of on or that the to with".split()
+    [
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "for",
+        "from",
+        "has",
+        "in",
+        "is",
+        "it",
+        "of",
+        "on",
+        "or",
+        "that",
+        "the",
+        "to",
+        "with",
+    ]
 )
 
 
