@@ -16,11 +16,11 @@ from zoo.testing.laws import LAWS
 from zoo_lab.bench.bench_table import comparison_rows
 
 _LAWS = (
-    "Every component of the kind is tested against these laws; `zoo test-plugin` runs them on those "
-    "of your plugin."
+    "Every component of the kind is tested against these laws; `zoo test-plugin` runs them on "
+    "those of your plugin."
 )
 _COMPONENTS = (
-    "Each has a page with its equation, parameters, shapes, the laws that it passes, and the specs "
+    "Each has a page with its equation, parameters, shapes, laws that it passes, and the specs "
     "that use it. `zoo list` prints those of the plugins that you have installed, `zoo show NAME` "
     "one of them; the [cheatsheet](cheatsheet.md) has all equations on one page."
 )

@@ -14,8 +14,8 @@ from zoo.cli.output import format_bytes
 
 PICTURES = "pictures"
 _CHEATSHEET = (
-    "The equation and the paper of every component, by kind. Accelerations compute the equations of "
-    "the classes that they serve; datasets have none."
+    "The equation and the paper of every component, by kind. Accelerations compute the equations "
+    "of the classes that they serve; datasets have none."
 )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from completeness import check_complete
 from component_pages import component_pages
 from model_pages import cheatsheet, model_pages, spec_pages
 from navigation import contents, guides
@@ -46,7 +47,9 @@ def all_pages(data: SiteData) -> dict[str, str]:
 def write_pages(folder: Path) -> dict[str, str]:
     """Write all pages, pictures and the navigation to a folder; return the pages."""
     shutil.rmtree(folder, ignore_errors=True)
-    pages = all_pages(SiteData())
+    data = SiteData()
+    pages = all_pages(data)
+    check_complete(pages, data)
     for path, text in pages.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)

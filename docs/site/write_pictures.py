@@ -22,13 +22,19 @@ from zoo.demo.digits import draw_digit
 PICTURES = Path(__file__).parents[1] / "pictures"
 DIAGRAMS = {"kinds.svg": kinds_svg, "floors.svg": floors_svg}
 SENTENCE = "'A casa branca perto do rio foi vendida na semana passada.'"
+RECORDINGS = (
+    "{type: delta-audio, file: $ZOO_DATA/fsdd/audio.delta16.xz, index: $ZOO_DATA/fsdd/index.tsv, "
+    "rate: 8000, target: digit, group: speaker, where: {index: [0, 1, 2, 3, 4]}}"
+)
 # What follows `zoo attend MODEL`; DIGIT and SCENE are drawn images.
 INPUTS = {
     "captions-digits-soft": "SCENE",
-    "ctc-digits": "--data index=$ZOO_DATA/fsdd/index.tsv",
+    "ctc-digits": "--data type=joined --data least=4 --data most=4 --data pause=0.2 --data seed=2 "
+    f"--data group=group --data 'data={RECORDINGS}'",
     "g2p-bahdanau": "'p h o n e t i c s'",
-    "gat-cora": "--data split=test",
-    "ram-mnist": "DIGIT --seed 0",
+    "gat-cora": "--data type=graph --data file=$ZOO_DATA/planetoid/cora.npz.xz --data split=test "
+    "--data normalise=true --layers encoder.layers.1",
+    "ram-mnist": "DIGIT",
     "tatoeba-por-eng-bahdanau": SENTENCE,
     "tatoeba-por-eng-transformer": f"{SENTENCE} --layers 'decoder.*.cross' --heads 1,2,3,4",
 }
