@@ -5,6 +5,7 @@ GUIDES = {
         "quickstart",
         "concepts",
         "specs",
+        "command-line",
         "own-files",
         "from-pytorch",
         "notebooks/index",
