@@ -132,6 +132,7 @@ the plugin."""
 
 
 LIBRARIES = {
+    "bring-a-model.md": ("transformers",),
     "hugging-face-trainer.md": ("transformers", "accelerate"),
     "lightning.md": ("lightning",),
 }

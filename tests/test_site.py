@@ -203,61 +203,67 @@ def test_words_of_the_search_are_found_by_their_parts():
     ]
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
 def _visit(browser, tmp_path, **options):
-    return Visit(browser, screenshot_folder(tmp_path), options)
+    visit = Visit(browser, screenshot_folder(tmp_path), options)
+    visit.page.set_default_timeout(60_000)
+    return visit
 
 
+RENDERED = "!document.querySelector('.math:not(:has(.katex))')"
+WIDE = "document.documentElement.scrollWidth > innerWidth"
 PHONE = {"width": 390, "height": 800}
 AUDITED = ["index", "concepts", "components/scorer/additive", "models/tatoeba-por-eng-bahdanau"]
 SHOWN = [*AUDITED, "cheatsheet", "specs/bahdanau-2015", "commands/train", "api/zoo"]
 
 
-def test_the_site_works_from_files(site, tmp_path):
+@pytest.mark.parametrize(("scheme", "size"), [("light", None), ("dark", PHONE)])
+def test_the_site_works_from_files(site, browser, tmp_path, scheme, size):
     """Search and maths included, without any other request."""
-    with chromium() as browser:
-        for scheme, size in (("light", None), ("dark", PHONE)):
-            options = {"color_scheme": scheme} | ({"viewport": size} if size else {})
-            visit = _visit(browser, tmp_path, **options)
-            for name in SHOWN:
-                visit.page.goto((site / f"{name}.html").as_uri())
-                assert visit.page.locator(".katex-error").count() == 0
-                wide = "document.documentElement.scrollWidth > innerWidth"
-                assert not visit.page.evaluate(wide), f"{name} is wider than the window"
-                if name in AUDITED:
-                    assert visit.violations() == [], name
-                visit.screenshot(f"{name.replace('/', '-')}-{scheme}", full=False)
-            assert visit.page.locator("article").count() == 1
-            visit.page.keyboard.press("/")
-            visit.page.keyboard.type("monotonic align")
-            first = visit.page.locator("#results a").first
-            assert first.locator("strong").inner_text() == "monotonic"
-            visit.screenshot(f"search-{scheme}", full=False)
-            visit.page.keyboard.press("ArrowDown")
-            visit.page.keyboard.press("Enter")
-            visit.page.wait_for_url("**/components/alignment/monotonic.html")
-            assert visit.page.locator("div.math .katex-html").count() == 1
-            assert visit.problems == []
-            assert visit.hosts() == {"file"}
+    options = {"viewport": size} if size else {}
+    visit = _visit(browser, tmp_path, color_scheme=scheme, **options)
+    for name in SHOWN:
+        visit.page.goto((site / f"{name}.html").as_uri())
+        visit.page.wait_for_function(RENDERED)
+        assert visit.page.locator(".katex-error").count() == 0
+        assert not visit.page.evaluate(WIDE), f"{name} is wider than the window"
+        if name in AUDITED:
+            assert visit.violations() == [], name
+        visit.screenshot(f"{name.replace('/', '-')}-{scheme}", full=False)
+    visit.page.keyboard.press("/")
+    visit.page.keyboard.type("monotonic align")
+    first = visit.page.locator("#results a").first
+    assert first.locator("strong").inner_text() == "monotonic"
+    visit.screenshot(f"search-{scheme}", full=False)
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("Enter")
+    visit.page.wait_for_url("**/components/alignment/monotonic.html")
+    visit.page.wait_for_function(RENDERED)
+    assert visit.problems == []
+    assert visit.hosts() == {"file"}
 
 
-def test_the_colours_can_be_chosen(site, tmp_path):
-    with chromium() as browser:
-        visit = _visit(browser, tmp_path, color_scheme="light")
-        visit.page.goto((site / "index.html").as_uri())
-        colour = "getComputedStyle(document.body).backgroundColor"
-        before = visit.page.evaluate(colour)
-        for _ in range(2):  # light, then dark
-            visit.page.locator("#theme").click()
-        assert visit.page.locator("#theme").get_attribute("aria-label") == "Colours: dark"
-        assert visit.page.evaluate(colour) != before
-        visit.page.goto((site / "cheatsheet.html").as_uri())
-        assert visit.page.evaluate(colour) != before
+def test_the_colours_can_be_chosen(site, browser, tmp_path):
+    visit = _visit(browser, tmp_path, color_scheme="light")
+    visit.page.goto((site / "index.html").as_uri())
+    colour = "getComputedStyle(document.body).backgroundColor"
+    before = visit.page.evaluate(colour)
+    for _ in range(2):  # light, then dark
+        visit.page.locator("#theme").click()
+    assert visit.page.locator("#theme").get_attribute("aria-label") == "Colours: dark"
+    assert visit.page.evaluate(colour) != before
+    visit.page.goto((site / "glossary.html").as_uri())
+    assert visit.page.evaluate(colour) != before
 
 
-def test_the_menu_of_a_phone_opens(site, tmp_path):
-    with chromium() as browser:
-        visit = _visit(browser, tmp_path, viewport=PHONE)
-        visit.page.goto((site / "components/scorer/additive.html").as_uri())
-        assert not visit.page.locator("#sidebar").is_visible()
-        visit.page.locator("#menu").click()
-        assert visit.page.locator("#sidebar [aria-current]").inner_text() == "additive"
+def test_the_menu_of_a_phone_opens(site, browser, tmp_path):
+    visit = _visit(browser, tmp_path, viewport=PHONE)
+    visit.page.goto((site / "components/scorer/additive.html").as_uri())
+    assert not visit.page.locator("#sidebar").is_visible()
+    visit.page.locator("#menu").click()
+    assert visit.page.locator("#sidebar [aria-current]").inner_text() == "additive"

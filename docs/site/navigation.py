@@ -42,7 +42,7 @@ GUIDES = {
         "scaling",
         "accelerations",
     ),
-    "Other models": ("hub", "importing", "importers", "maps", "new-architecture"),
+    "Other models": ("bring-a-model", "hub", "importing", "importers", "maps", "new-architecture"),
     "Your own components": ("ten-minute-plugin", "plugins"),
 }
 REFERENCE = (

@@ -2,10 +2,17 @@
 const top_ = document.currentScript.dataset.top;
 const byId = (id) => document.getElementById(id);
 
-for (const element of document.querySelectorAll(".math")) {
-  const displayMode = element.tagName === "DIV";
-  katex.render(element.textContent, element, { displayMode, throwOnError: false });
+// The cheatsheet has hundreds of equations: the page is shown after the first ones.
+async function renderMaths() {
+  let count = 0;
+  for (const element of document.querySelectorAll(".math")) {
+    const displayMode = element.tagName === "DIV";
+    katex.render(element.textContent, element, { displayMode, throwOnError: false });
+    count += 1;
+    if (count % 20 === 0) await new Promise((done) => setTimeout(done));
+  }
 }
+renderMaths();
 
 // Colours: as the system, light, dark.
 const THEMES = ["auto", "light", "dark"];
