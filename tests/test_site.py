@@ -146,6 +146,14 @@ def test_pages_load_only_files_of_the_site(site):
             assert posixpath.normpath(f"{posixpath.dirname(name)}/{resource}").lstrip("/") in files
 
 
+def test_headings_do_not_have_the_ids_of_the_page_around_them(site):
+    """Which would move a heading "Results" into the panel of the search."""
+    text = (site / "models" / "gat-cora.html").read_text(encoding="utf-8")
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert "results" in ids
+
+
 def test_a_broken_link_fails_the_build(tmp_path):
     (tmp_path / "index.md").write_text("# A\n\n[b](b.md) [c](#c) [ok](#a) [out](https://x.y)\n")
     with pytest.raises(BrokenLinks) as caught:
@@ -235,7 +243,7 @@ def test_the_site_works_from_files(site, browser, tmp_path, scheme, size):
         visit.screenshot(f"{name.replace('/', '-')}-{scheme}", full=False)
     visit.page.keyboard.press("/")
     visit.page.keyboard.type("monotonic align")
-    first = visit.page.locator("#results a").first
+    first = visit.page.locator("#site-results a").first
     assert first.locator("strong").inner_text() == "monotonic"
     visit.screenshot(f"search-{scheme}", full=False)
     visit.page.keyboard.press("ArrowDown")
@@ -261,8 +269,8 @@ def test_the_colours_can_be_chosen(site, browser, tmp_path):
     colour = "getComputedStyle(document.body).backgroundColor"
     before = visit.page.evaluate(colour)
     for _ in range(2):  # light, then dark
-        visit.page.locator("#theme").click()
-    assert visit.page.locator("#theme").get_attribute("aria-label") == "Colours: dark"
+        visit.page.locator("#site-theme").click()
+    assert visit.page.locator("#site-theme").get_attribute("aria-label") == "Colours: dark"
     assert visit.page.evaluate(colour) != before
     visit.page.goto((site / "glossary.html").as_uri())
     assert visit.page.evaluate(colour) != before
@@ -271,6 +279,6 @@ def test_the_colours_can_be_chosen(site, browser, tmp_path):
 def test_the_menu_of_a_phone_opens(site, browser, tmp_path):
     visit = _visit(browser, tmp_path, viewport=PHONE)
     visit.page.goto((site / "components/scorer/additive.html").as_uri())
-    assert not visit.page.locator("#sidebar").is_visible()
-    visit.page.locator("#menu").click()
-    assert visit.page.locator("#sidebar [aria-current]").inner_text() == "additive"
+    assert not visit.page.locator("#site-sidebar").is_visible()
+    visit.page.locator("#site-menu").click()
+    assert visit.page.locator("#site-sidebar [aria-current]").inner_text() == "additive"

@@ -19,9 +19,9 @@ const THEMES = ["auto", "light", "dark"];
 const NAMES = { auto: "as the system", light: "light", dark: "dark" };
 const root = document.documentElement;
 function nameTheme() {
-  byId("theme").setAttribute("aria-label", `Colours: ${NAMES[root.dataset.theme]}`);
+  byId("site-theme").setAttribute("aria-label", `Colours: ${NAMES[root.dataset.theme]}`);
 }
-byId("theme").addEventListener("click", () => {
+byId("site-theme").addEventListener("click", () => {
   const next = (THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length;
   root.dataset.theme = THEMES[next];
   nameTheme();
@@ -34,11 +34,11 @@ byId("theme").addEventListener("click", () => {
 nameTheme();
 
 // The menu of narrow windows.
-byId("menu").addEventListener("click", () => {
+byId("site-menu").addEventListener("click", () => {
   const open = document.body.classList.toggle("menu-open");
-  byId("menu").setAttribute("aria-expanded", String(open));
+  byId("site-menu").setAttribute("aria-expanded", String(open));
 });
-const current = document.querySelector("#sidebar [aria-current]");
+const current = document.querySelector("#site-sidebar [aria-current]");
 if (current) current.scrollIntoView({ block: "center" });
 
 // Search: the index is a script, which a page from a file may load too.
@@ -79,7 +79,7 @@ function find(terms) {
 
 function show(query) {
   const terms = query.toLowerCase().split(/\s+/).filter((term) => term.length > 1);
-  const panel = byId("results");
+  const panel = byId("site-results");
   panel.hidden = terms.length === 0;
   panel.replaceChildren();
   if (terms.length === 0) return;
@@ -102,24 +102,24 @@ function show(query) {
   }
 }
 
-const query = byId("query");
+const query = byId("site-query");
 query.addEventListener("focus", loadIndex);
 query.addEventListener("input", () => loadIndex().then(() => show(query.value.trim())));
-byId("search").addEventListener("submit", (event) => {
+byId("site-search").addEventListener("submit", (event) => {
   event.preventDefault();
   loadIndex().then(() => {
     show(query.value.trim());
-    byId("results").querySelector("a")?.click();
+    byId("site-results").querySelector("a")?.click();
   });
 });
 document.addEventListener("keydown", (event) => {
-  const links = [...byId("results").querySelectorAll("a")];
+  const links = [...byId("site-results").querySelectorAll("a")];
   const place = links.indexOf(document.activeElement);
   if (event.key === "/" && !event.target.matches("input")) {
     event.preventDefault();
     query.focus();
   } else if (event.key === "Escape") {
-    byId("results").hidden = true;
+    byId("site-results").hidden = true;
     query.value = "";
   } else if (event.key === "ArrowDown" && links.length && (place >= 0 || event.target === query)) {
     event.preventDefault();
