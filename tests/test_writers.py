@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from artifact_kit import REGISTRY, TIED
+from view_kit import text_view
 
 from zoo.artifact import save
 from zoo.cli.index.store import write_data
@@ -27,6 +28,7 @@ from zoo.hub.publish import write_model_card
 from zoo.hub.reference import Reference
 from zoo.hub.tree import RepoFile, save_tree
 from zoo.inspection.heatmap import Heatmap, save_png
+from zoo.inspection.page import write_page
 from zoo.scaffold import write_plugin
 from zoo.spec.composition import compose
 from zoo_word2vec.vector_files import write_vectors
@@ -77,6 +79,7 @@ FILES: dict[str, tuple[Writer, str]] = {
         "vectors.txt",
     ),
     "heatmap": (write_heatmap, "weights.png"),
+    "page": (lambda p: write_page(text_view(), p), "attention.html"),
     "zoo schema": (write_schema, "schema.json"),
 }
 # These continue without the file, because it is a cache.

@@ -44,6 +44,7 @@ FAILURES = {
     "compare": "compare none.yaml --swap a=b",
     "plan": "plan none.yaml",
     "vectors": "vectors none.txt",
+    "ui": None,  # a server
 }
 """A command line of each command that fails."""
 DIFF = "diff none.safetensors none.safetensors"

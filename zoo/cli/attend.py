@@ -101,7 +101,7 @@ def command(
     from zoo.inspection.saving import check_suffix, save_view, select_layers
 
     if verify:
-        _verify(Path(model), (inputs or [None])[0], default_device(device))
+        _verify(Path(model), inputs[0] if inputs else None, default_device(device))
         return
     if bool(inputs) == bool(data):
         raise typer.BadParameter("expected either INPUT or --data KEY=VALUE")

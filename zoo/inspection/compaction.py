@@ -16,9 +16,10 @@ def compact_script(text: str) -> str:
     """Return a script, all of whose statements end with a semicolon or a brace."""
     parts = _LITERAL.split(_COMMENT.sub("", text))
     parts[::2] = [re.sub(r"\s+", " ", _OPERATOR.sub(r"\1", part)) for part in parts[::2]]
-    return "".join(parts)
+    return "".join(parts).strip()
 
 
 def compact_style(text: str) -> str:
-    """Return a style without line breaks and the spaces beside braces and semicolons."""
-    return re.sub(r"\s*([{};])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
+    """Return a style without line breaks, and without the spaces of declarations and blocks."""
+    text = re.sub(r"\s*([{};])\s*", r"\1", re.sub(r"\s+", " ", text)).replace(";}", "}")
+    return re.sub(r"([{;][a-z-]+): ", r"\1:", text).strip()

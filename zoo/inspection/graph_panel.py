@@ -19,6 +19,10 @@ from zoo.inspection.panels import FONT, Box, Panel, Ruler, line_height
 MAX_NODES = 40
 _SIDE = 3.2
 _ITERATIONS, _GRAVITY = 200, 0.6
+_POINTS = 12.5
+"""Diameter of a node."""
+_CIRCLE = 0.065
+"""Distance of the centres of two nodes that do not touch, as a share of the side."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,12 @@ class GraphPanel(Panel):
             if target == source:
                 continue
             share = float(self.weights[index]) / max(vmax, 1e-9)
-            style = {"color": colours(share), "linewidth": 0.4 + 1.6 * share, "shrinkA": 5}
-            arrow = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkB": 5, **style}
+            style = {
+                "color": colours(share),
+                "linewidth": 0.4 + 1.6 * share,
+                "shrinkA": _POINTS / 2,
+            }
+            arrow = {"arrowstyle": "-|>", "mutation_scale": 5, "shrinkB": _POINTS / 2, **style}
             axes.annotate("", xy=at[target], xytext=at[source], arrowprops=arrow)
         loops = {
             int(t): float(w) / max(vmax, 1e-9)
@@ -65,11 +73,16 @@ class GraphPanel(Panel):
         for node, (x, y) in at.items():
             face = colours(loops.get(node, 0.0))
             dark = sum(face[:3]) < 1.5
-            axes.plot(x, y, "o", markersize=9, color=face, markeredgecolor="grey", mew=0.4)
-            text = {"fontsize": 5, "ha": "center", "va": "center"}
-            axes.text(x, y, str(node), color="white" if dark else "black", **text)
+            circle = {"markersize": _POINTS, "markeredgecolor": "grey", "mew": 0.4, "zorder": 4}
+            axes.plot(x, y, "o", color=face, **circle)
+            size = min(5.5, 1.45 * _POINTS / len(str(node)))  # inside the circle
+            colour = "white" if dark else "black"
+            style = {"fontsize": size, "ha": "center", "va": "center", "zorder": 5}
+            axes.text(x, y, str(node), color=colour, **style)
         axes.set_xlim(-0.06, 1.06)
         axes.set_ylim(-0.06, 1.06)
+        axes.set_xticks([])
+        axes.set_yticks([])
         axes.set_axis_off()
         axes.set_title(self.title, fontsize=FONT, loc="left", pad=2, parse_math=False)
 
@@ -77,7 +90,7 @@ class GraphPanel(Panel):
 def choose_nodes(edges: Tensor, weights: Tensor, count: int = MAX_NODES) -> Tensor:
     """Return the nodes that are drawn: all, or those around the node with the most edges that are
     reached along the largest weights [E]."""
-    nodes = edges.unique()
+    nodes: Tensor = torch.unique(edges)
     if len(nodes) <= count:
         return nodes
     target, source = edges
@@ -116,4 +129,16 @@ def place_nodes(edges: Tensor, nodes: Tensor) -> NDArray[np.float64]:
         length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
         places = places + move / length * np.minimum(length, 0.2 * (1 - step / _ITERATIONS))
     low, high = places.min(axis=0), places.max(axis=0)
-    return (places - low) / np.maximum(high - low, 1e-9)
+    return _separate((places - low) / np.maximum(high - low, 1e-9))
+
+
+def _separate(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Move nodes [N, 2] that are closer than their circles away from each other."""
+    for _ in range(_ITERATIONS):
+        offset = places[:, None] - places[None]
+        distance = np.maximum(np.linalg.norm(offset, axis=-1, keepdims=True), 1e-6)
+        missing = np.maximum(_CIRCLE - distance, 0)
+        if not (missing[..., 0] - _CIRCLE * np.eye(len(places)) > 1e-3).any():
+            break
+        places = np.clip(places + (offset / distance * missing).sum(axis=1) / 2, 0, 1)
+    return places

@@ -94,7 +94,8 @@ def _image_rows(
 ) -> Iterator[Row]:
     assert layer.columns.grid is not None
     height, width = layer.columns.grid
-    cells = layer.weights[..., -height * width :].unflatten(-1, (height, width))  # [H, T, h, w]
+    weights = layer.weights[..., -height * width :]
+    cells = weights.reshape(*weights.shape[:2], height, width)  # [H, T, h, w]
     if layer.kind == "glimpses":
         yield _glimpse_row(layer, cells, pixels, heads, title)
     elif layer.kind == "self":

@@ -30,8 +30,8 @@ _SYMBOLS = _pairs(
 _OPERATORS = _pairs(
     "cdot:· odot:⊙ circ:∘ times:× oplus:⊕ otimes:⊗ le:≤ leq:≤ ge:≥ geq:≥ ne:≠ neq:≠ approx:≈ "
     "sim:∼ propto:∝ in:∈ notin:∉ mid:∣ to:→ rightarrow:→ leftarrow:← gets:← mapsto:↦ cap:∩ cup:∪ "
-    "subset:⊂ dots:… ldots:… cdots:⋯ lVert:‖ rVert:‖ Vert:‖ |:‖ lvert:| rvert:| langle:⟨ rangle:⟩ {:{ }:} "
-    "lfloor:⌊ rfloor:⌋ lceil:⌈ rceil:⌉ forall:∀ pm:± ast:∗ star:⋆ backslash:∖ ll:≪ gg:≫"
+    "subset:⊂ dots:… ldots:… cdots:⋯ lVert:‖ rVert:‖ Vert:‖ |:‖ lvert:| rvert:| langle:⟨ rangle:⟩ "
+    "{:{ }:} lfloor:⌊ rfloor:⌋ lceil:⌈ rceil:⌉ forall:∀ pm:± ast:∗ star:⋆ backslash:∖ ll:≪ gg:≫"
 )
 _ACCENTS = _pairs("hat:^ tilde:~ bar:¯ overline:¯ vec:→ dot:˙ overrightarrow:→ overleftarrow:←")
 _LARGE = _pairs("sum:∑ prod:∏ int:∫ bigcup:⋃")

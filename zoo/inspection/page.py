@@ -176,6 +176,8 @@ def _describe(value: Any) -> str:
         return value
     if isinstance(value, Path):
         return value.name
+    if isinstance(value, list | tuple) and any(hasattr(each, "shape") for each in value):
+        return ", ".join(_describe(each) for each in value)
     shape = getattr(value, "shape", None)
     return str(value) if shape is None else f"array of shape {list(shape)}"
 

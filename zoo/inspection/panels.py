@@ -34,7 +34,8 @@ class Ruler:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         self._figure = new_figure(1, 1, layout=None)
-        self._renderer = FigureCanvasAgg(self._figure).get_renderer()
+        canvas: Any = FigureCanvasAgg(self._figure)
+        self._renderer = canvas.get_renderer()
         self._known: dict[tuple[str, float, bool], tuple[float, float]] = {}
 
     def size(self, text: str, size: float = FONT, *, math: bool = False) -> tuple[float, float]:

@@ -25,15 +25,15 @@ def describe_provenance(
     that computing a view again does not depend on the sampler; `ended` is whether an end token
     follows.
     """
-    is_object = isinstance(source, Model)
+    reference = None if isinstance(source, Model) else os.fspath(source)
     sampler = options.sampler if options.sampler is not None else (model.spec or {}).get("sampler")
     return {
         "zoo": version(),
         "torch": torch.__version__,
         "device": model_device(model).type,
         "model": {
-            "reference": None if is_object else os.fspath(source),
-            "identity": None if is_object else read_header(source).identity,
+            "reference": reference,
+            "identity": None if reference is None else read_header(reference).identity,
             "weights": hash_weights(model),
         },
         "lock": [dict(row) for row in model.providers],

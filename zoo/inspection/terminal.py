@@ -79,7 +79,7 @@ def _thin(axis: Axis, size: int) -> list[str]:
 
 def _render_images(layer: LayerView, weights: Tensor, grid: tuple[int, int]) -> Iterator[Text]:
     height, width = grid
-    cells = weights[:, -height * width :].unflatten(-1, grid)  # [T, h, w]
+    cells = weights[:, -height * width :].reshape(-1, height, width)  # [T, h, w]
     if layer.kind == "glimpses":
         for label, step in zip(layer.rows.labels, cells, strict=True):
             x, y, w, h = find_window(step, height, width)

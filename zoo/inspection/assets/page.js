@@ -7,7 +7,7 @@ const COLOURS = Array.from({ length: 256 }, (_, i) => {
   return VIRIDIS[low].map((c, k) => Math.round(c + (at - low) * (VIRIDIS[low + 1][k] - c)));
 });
 const PACKED = Uint32Array.from(COLOURS, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
-const MAP_HEIGHT = 640, MAX_CELL = 32, MAX_LABEL = 150, LABEL_DISTANCE = 13, MAX_NODES = 150;
+const MAP_HEIGHT = 640, MAX_CELL = 44, MAX_LABEL = 150, LABEL_DISTANCE = 13, MAX_NODES = 150;
 const FONT = "12px system-ui, sans-serif", WHITE = "#fff", BLACK = "#000", PINK = "#ff5ea0";
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const KINDS = {
@@ -17,6 +17,7 @@ const KINDS = {
 const { max, min, round, floor, ceil } = Math;
 const clamp = (x, low, high) => max(low, min(high, x));
 const level = (t) => clamp(round(t * 255), 0, 255);
+const highest = (values) => values.reduce((a, b) => (a > b ? a : b), 0);
 const times = (count, make) => Array.from({ length: count }, (_, i) => make(i));
 
 /** An element with properties, attributes and children. */
@@ -69,9 +70,7 @@ function headOf({ values: all, T, S, H }, head) {
   const size = T * S, isMean = head === "mean";
   const values = isMean ? new Float32Array(size) : all.subarray(head * size, (head + 1) * size);
   if (isMean) all.forEach((value, i) => (values[i % size] += value / H));
-  let own = 0;
-  for (const value of values) if (value > own) own = value;
-  return { values, own };
+  return { values, own: highest(values) };
 }
 
 /** The MathML element of a node of mathml.py. */
@@ -91,7 +90,7 @@ function format(value, error) {
 
 /** The label of a position; of the first and the last one, if they are pooled. */
 function labelAt({ labels }, index, pool = 1) {
-  const name = (i) => (labels[i] || "␀").replace(/\s/g, (c) => (c === "\n" ? "↵" : "␣"));
+  const name = (i) => (labels[i].trim() || labels[i].replace(/\s/g, "␣") || "␀").replace(/\n/g, "↵");
   const first = index * pool, last = min(first + pool, labels.length) - 1;
   return last > first ? `${name(first)} … ${name(last)}` : name(first);
 }
@@ -157,6 +156,7 @@ export function mountView(element, data, options = {}) {
     current.high = state.scale === "own" ? current.own || 1 : max(1, layer.stored.scale);
     current.swap = state.swap ?? ["ctc", "memory"].includes(layer.kind);
     parts.update(state, current);
+    width = parts.figure.clientWidth;
     map = (layer.kind === "edges" ? graphMap : heatMap)(parts, current, data);
     picture = imagePicture(parts, current, data);
     point();
@@ -180,10 +180,8 @@ export function mountView(element, data, options = {}) {
   };
   const redraw = () => current && show();
   parts.connect(controller, () => map, () => current);
-  new ResizeObserver(() => {
-    if (width && width !== parts.figure.clientWidth) redraw();
-    width = parts.figure.clientWidth;
-  }).observe(parts.figure);
+  // The width is 0 while the view is hidden.
+  new ResizeObserver(() => ![0, width].includes(parts.figure.clientWidth) && redraw()).observe(parts.figure);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   parts.theme.onchange = () => {
     document.documentElement.dataset.theme = parts.theme.value;
@@ -286,9 +284,10 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
     point(row, column) {
       const [i, j] = swap ? [column, row] : [row, column], x = x0 + j * cw, y = y0 + i * ch;
       overlay.clearRect(0, 0, width, height);
-      overlay.fillStyle = "rgb(255 255 255 / 0.25)";
-      overlay.fillRect(x0, y, across * cw, ch);
-      overlay.fillRect(x, y0, cw, down * ch);
+      overlay.globalAlpha = 0.35;
+      stroke(overlay, box(x0, y, across * cw, ch), WHITE, 1);
+      stroke(overlay, box(x, y0, cw, down * ch), WHITE, 1);
+      overlay.globalAlpha = 1;
       stroke(overlay, box(x - 1.5, y - 1.5, cw + 3, ch + 3), WHITE);
       rowLabel(overlay, i);
       columnLabel(overlay, j);
@@ -328,15 +327,17 @@ function imagePicture(parts, { layer, values }, data) {
 
   /** The box of the weights of a glimpse that are at least a quarter of the largest one. */
   function windowOf(row) {
-    const w = weights(row), peak = max(...w), found = [];
-    w.forEach((value, k) => value >= peak / 4 && found.push([k % gw, floor(k / gw)]));
-    const [x, y] = [0, 1].map((k) => found.map((at) => at[k]));
-    return [min(...x), min(...y), max(...x) + 1, max(...y) + 1];
+    const w = weights(row), peak = highest(w), found = [gw, gh, 0, 0];
+    w.forEach((value, k) => {
+      const x = k % gw, y = floor(k / gw), all = [min(found[0], x), min(found[1], y), max(found[2], x + 1), max(found[3], y + 1)];
+      if (value >= peak / 4) Object.assign(found, all);
+    });
+    return found;
   }
 
   const outline = ([x, y], [right, bottom], colour) => stroke(context, box(x * cw, y * ch, (right - x) * cw, (bottom - y) * ch), colour);
   return (row, column) => {
-    const w = weights(row), peak = max(...w) || 1;
+    const w = weights(row), peak = highest(w) || 1;
     const packed = Uint32Array.from(w, (value) => ((round(clamp(value / peak, 0, 1) ** 0.7 * 210) << 24) | (PACKED[level(value / peak)] & 0xffffff)) >>> 0);
     context.drawImage(base, 0, 0, width, height);
     context.drawImage(pixels(packed, gw, gh), 0, 0, width, height);

@@ -1,0 +1,22 @@
+"""Scripts and styles of pages without comments and spaces."""
+
+from zoo.inspection.compaction import compact_script, compact_style
+
+
+def test_strings_and_templates_stay():
+    script = 'const a = "x , y";\nconst b = `${ a } =  ${a + "; "}`;\n'
+    assert compact_script(script) == 'const a="x , y";const b=`${ a } =  ${a + "; "}`;'
+
+
+def test_comments_are_removed_and_names_stay_apart():
+    script = "/**\n * A function.\n */\n// Why.\nexport function f(a) {\n  return a in b;\n}\n"
+    assert compact_script(script) == "export function f(a){return a in b;}"
+
+
+def test_signs_stay_apart():
+    assert compact_script("x = a - -b + +c;") == "x=a - -b + +c;"
+
+
+def test_selectors_keep_their_spaces():
+    style = ".a {\n  & :focus { margin: 0 1px; }\n  .b .c { top: 0; }\n}\n"
+    assert compact_style(style) == ".a{& :focus{margin:0 1px}.b .c{top:0}}"
