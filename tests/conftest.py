@@ -1,5 +1,7 @@
 """Settings of all tests."""
 
+import copy
+import functools
 import gc
 import logging
 import os
@@ -53,17 +55,32 @@ def pytest_collection():
 
 @pytest.fixture(scope="session", autouse=True)
 def empty_plots():
-    """Plots of trainings are empty pictures: drawing takes half of the time of a short training.
+    """Plots of trainings are empty pictures.
 
-    Processes that tests start, and ``tests/training/test_plot.py``, draw them.
+    Commands that tests start in processes, and ``tests/training/test_plot.py``, draw them.
     """
-    from zoo.plotting import new_figure, write_png
-
-    def write_empty(figure, path, **options):
-        write_png(new_figure(1, 1), path, **options)
+    from plot_kit import write_empty
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("zoo.training.plot.write_png", write_empty)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once():
+    """Typer builds all commands for each call in a test, which takes longer than most commands."""
+    from typer import testing
+
+    build = functools.cache(testing._get_command)
+
+    def get_command(app):
+        command = copy.copy(build(app))
+        if hasattr(command, "commands"):
+            command.commands = dict(command.commands)  # a call adds those of plugins
+        return command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "_get_command", get_command)
         yield
 
 

@@ -7,6 +7,7 @@ import torch
 from contract_kit import REGISTRY, model_parts, predict
 
 import zoo
+from zoo.interfaces import FrameSampler
 from zoo.registry.blueprint import BuildNode
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.contracts import contract_problems
@@ -106,23 +107,32 @@ def test_an_accepted_metric_is_computed_from_predictions_of_the_model(model):
             assert metric.compute()
 
 
+@pytest.fixture(scope="module")
+def parts():
+    """All objectives, and one sampler and metric for each value that is compared with a model."""
+    data = _data(next(iter(MODELS)), metrics=list(METRICS.values()))
+    samplers = [_blueprint({**data, "sampler": part}, "sampler") for part in SAMPLERS.values()]
+    objectives = [
+        _node(_blueprint({**data, "objective": part}, "objective")) for part in OBJECTIVES.values()
+    ]
+    decoding = {(part.cls.decoding, issubclass(part.cls, FrameSampler)): part for part in samplers}
+    consumed = {part.cls.consumes: part for part in _blueprint(data, "metrics")}
+    return objectives, list(decoding.values()), list(consumed.values())
+
+
 @pytest.mark.parametrize("model", MODELS)
-def test_a_combination_is_valid_if_each_pair_is(model):
+def test_a_combination_is_valid_if_each_pair_is(model, parts):
     with torch.device("meta"):
         tree = _node(_blueprint(_data(model), "model"))
-    samplers = [_blueprint(_data(model, sampler=p), "sampler") for p in SAMPLERS.values()]
-    metrics = _blueprint(_data(model, metrics=list(METRICS.values())), "metrics")
-    objectives = [
-        _node(_blueprint(_data(model, objective=part), "objective")) for part in OBJECTIVES.values()
-    ]
+    objectives, samplers, metrics = parts
     single = {
         id(part): _problems(tree, **{key: part})
-        for key, parts in (("objective", objectives), ("sampler", samplers), ("metric", metrics))
-        for part in parts
+        for key, each in (("objective", objectives), ("sampler", samplers), ("metric", metrics))
+        for part in each
     }
-    for parts in itertools.product(objectives, samplers, metrics):
-        chosen = dict(zip(("objective", "sampler", "metric"), parts, strict=True))
-        assert _problems(tree, **chosen) == [p for part in parts for p in single[id(part)]]
+    for chosen in itertools.product(objectives, samplers, metrics):
+        named = dict(zip(("objective", "sampler", "metric"), chosen, strict=True))
+        assert _problems(tree, **named) == [p for part in chosen for p in single[id(part)]]
 
 
 def _node(blueprint):

@@ -156,7 +156,12 @@ class DataError(ZooError):
     Args:
         message: what is wrong.
         origin: where it is: ``train.en:17``.
+
+    Attributes:
+        skippable: whether it is of one example, which can be left out.
     """
+
+    skippable = False
 
     def __init__(self, message: str, origin: str = "") -> None:
         super().__init__(f"{origin}: {message}" if origin else message)

@@ -36,5 +36,6 @@ def zoo_commands() -> Sequence[Command]:
             "zoo_lab.plan.plan_command:command",
             "Print the memory of each device and the communication of training.",
             example="zoo plan gpt2-small --devices fsdp:64 --batch 8x512",
+            after="check",
         ),
     ]

@@ -29,6 +29,7 @@ FAILURES = {
     "verify": "verify none.safetensors",
     "generate": "generate none.safetensors x",
     "predict": "predict none.safetensors x",
+    "attend": "attend none.safetensors x",
     "eval": "eval none.safetensors",
     "import": "import none -o m.safetensors",
     "export": "export none.safetensors folder",
@@ -44,6 +45,7 @@ FAILURES = {
     "compare": "compare none.yaml --swap a=b",
     "plan": "plan none.yaml",
     "vectors": "vectors none.txt",
+    "ui": None,  # a server
 }
 """A command line of each command that fails."""
 DIFF = "diff none.safetensors none.safetensors"

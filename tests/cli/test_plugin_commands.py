@@ -113,7 +113,7 @@ def test_a_broken_command_is_reported_and_the_rest_works(
     assert problem in row["errors"][0]
     assert "Traceback" in run("plugins", "--verbose")
     assert "broken" in run("--help")
-    assert "additive" in run("list")
+    assert "additive" in run("list", "--kind", "scorer")
     failed = CliRunner().invoke(app, ["broken"])
     assert isinstance(failed.exception, ZooError)
     assert problem in str(failed.exception)

@@ -67,3 +67,11 @@ def test_fsdp_needs_several_processes(spec, tmp_path):
         app, ["train", str(spec), "-o", str(tmp_path / "run"), "--parallel", "fsdp"]
     )
     assert "parallel is 'fsdp', but there is one process" in str(done.exception)
+
+
+def test_an_invalid_device_is_rejected_before_anything_is_written(spec, tmp_path):
+    done = CliRunner().invoke(
+        app, ["train", str(spec), "-o", str(tmp_path / "run"), "--device", "gpu9"]
+    )
+    assert str(done.exception) == "device 'gpu9' is unknown; did you mean 'cuda'?"
+    assert not (tmp_path / "run").exists()

@@ -173,8 +173,17 @@ def test_a_tokenizer_for_all_keys_of_a_model_has_the_special_tokens_of_each(corp
 def test_a_model_whose_padding_is_its_last_token_is_rejected(corpus):
     spec = {**SPEC, "model": {**SPEC["model"], "bos": 0, "source": {
         "type": "token", "vocab": 300, "dim": 4, "padding": 299}}}  # fmt: skip
-    with pytest.raises(ZooError, match="special token ID 299, the last one"):
+    with pytest.raises(ZooError, match=r"ID 299, the last one .* such as 'model: \{padding: 0\}'"):
         zoo.train_tokenizer(corpus, model=zoo.compose(spec))
+
+
+def test_a_model_whose_end_is_its_last_token_says_what_to_change(corpus):
+    with pytest.raises(ZooError, match=r"ID 30, the last one .* 'model: \{bos: 0, eos: 0\}'"):
+        zoo.train_tokenizer(corpus, model=zoo.compose("gpt2-tiny"))
+    changes = ["model.bos=0", "model.eos=0"]
+    model = zoo.compose("gpt2-tiny", overrides=changes)
+    trained = zoo.train_tokenizer(corpus, type="characters", model=model)
+    assert trained.special == {"</s>": 0, "<unk>": 1}
 
 
 def test_the_parameter_model_may_be_on_the_meta_device(corpus):

@@ -133,8 +133,8 @@ def test_filters_before_greedy_and_beam(options, filters, width):
 @pytest.mark.parametrize("filters", [(), (NoRepeatNgram(n=2),)])
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_batch_of_prompts_of_different_lengths_equals_single_prompts(width, filters):
-    prompt = prompts(12, 7)
-    lengths = [1, 7, 3, 5, 2, 7, 4, 6, 3, 1, 2, 5]
+    prompt = prompts(7, 7)
+    lengths = [1, 7, 3, 5, 2, 4, 6]
     for row, length in zip(prompt, lengths, strict=True):
         row[length:] = PAD
     sampler = Greedy() if width == 1 else Beam(width=width, length_penalty=1.0)

@@ -46,6 +46,8 @@ def test_selected_paths_have_the_order_of_the_model_and_occur_once():
         ("encoder.[ab]", "should be a path of 1 to"),
         ("{0..100}.{0..100}", "stands for more than"),
         ("out.weigh", "did you mean"),
+        ("encoder.blokcs", r"did you mean 'encoder\.blocks'\?"),
+        ("encoder.blokcs.{0..1}", r"did you mean 'encoder\.blocks\.[01]'\?"),
     ],
 )
 def test_patterns_that_select_nothing_are_rejected(pattern, message):

@@ -167,3 +167,31 @@ def test_an_artifact_whose_sections_do_not_fit_still_loads(tmp_path):
     torch.testing.assert_close(zoo.load(path)(batch).logits, model.eval()(batch).logits)
     write_model_card(tmp_path, "org/name")
     assert (tmp_path / "README.md").exists()
+
+
+TRAIN = """\
+metrics: [bleu]
+preprocessing:
+  source: {type: text, tokenizer: t.json}
+  target: {type: text, tokenizer: t.json}
+train:
+  data: {type: parallel-text, file: train.tsv}
+  validation: {type: parallel-text, file: val.tsv}
+  optimiser: {type: adamw, lr: 0.01}
+  batch: {items: 4}
+  steps: 2
+"""
+
+
+def test_a_metric_of_text_needs_a_sampler_if_the_training_evaluates(tmp_path):
+    section = TRAIN
+    (message,) = _messages(tmp_path, f"objective: cross-entropy\n{section}")
+    assert message == (
+        "12:11: metrics[0]: metric 'bleu' takes generated text in the evaluation of the training, "
+        "which needs a sampler; set, for example, 'sampler: greedy'"
+    )
+    for added in ("sampler: greedy\n", ""):
+        own = "" if added else "  evaluate: {sampler: greedy}\n"
+        text = SPEC.format(section=f"{added}objective: cross-entropy\n{section}{own}", align="soft")
+        (tmp_path / "spec.yaml").write_text(text)
+        zoo.check(tmp_path / "spec.yaml")

@@ -104,7 +104,7 @@ def _train_on_stories(folder, steps, *, resume=False, classes=None, answer="h"):
 def test_other_classes_are_rejected(tmp_path):
     _train_on_stories(tmp_path, 2)
 
-    with pytest.raises(ZooError, match=r"preprocessing\.target\.classes: None -> \['h', "):
+    with pytest.raises(ZooError, match=r"preprocessing\.target\.classes: not set -> \['h', "):
         _train_on_stories(tmp_path, 3, resume=True, classes=["h", "g", "f", "e"])
     # The spec has not changed, but the classes are fitted to other labels.
     changed = r"preprocessing\.target\.classes: \['e', .*'h'\] -> \['d', .*'g'\]"

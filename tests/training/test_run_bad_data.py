@@ -31,6 +31,8 @@ def test_bad_data_ends_the_run_or_is_counted(make_case, tmp_path, monkeypatch):
     message = _train(spec, "fail")
     assert case.origin in message
     assert case.reason in message
+    assert ("'bad_data: skip' in 'train' leaves such examples out" in message) == bool(case.count)
+    assert not (tmp_path / "fail/checkpoints").exists()
     output = _train(spec, "skip", *SKIP)
     if not case.count:
         assert output == message
@@ -81,3 +83,19 @@ def test_skipped_validation_examples_and_the_unit_of_the_speed_are_printed(tmp_p
     assert " examples/s" in output  # the tokens of these examples are not counted
     last = json.loads((tmp_path / "run/log.jsonl").read_text().splitlines()[-1])
     assert list(last["skipped_validation"].values()) == [1]
+
+
+def test_rows_that_are_left_out_are_not_counted_as_examples(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.txt").write_text("a b c\n")
+    (tmp_path / "rows.tsv").write_text("a b\tb a\nc\t\nb\tb\n")
+    model = zoo.compose("transformer-tiny")
+    zoo.train_tokenizer("rows.txt", "words.json", type="words", model=model)
+    text = {"type": "text", "tokenizer": "words.json"}
+    data = {"type": "parallel-text", "file": "rows.tsv"}
+    spec = {"zoo": 1, "extends": "transformer-tiny", "name": "rows"}
+    spec["preprocessing"] = {"source": text, "target": text}
+    spec["train"] = {"data": data, "optimiser": "adamw", "steps": 1}
+    output = _train(write_spec(tmp_path, spec), "run", *SKIP)
+    assert "; 2 examples, 1 updates per epoch" in output
+    assert "skipped 1 examples" in output

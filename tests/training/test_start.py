@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo.artifact import read_header
 from zoo.cli.main import app
+from zoo.training.spec_changes import find_changes
 
 CLASSIFIER = {
     "zoo": 1,
@@ -295,3 +296,12 @@ def test_the_weights_of_a_model_are_set_in_python(base):
     other = zoo.compose("gpt2-tiny")
     with pytest.raises(zoo.ZooError, match="name the parts to take"):
         zoo.start_from(other, str(base))
+
+
+def test_a_part_that_differs_is_listed_with_all_its_keys():
+    part = {"kind": "layer", "place": "post", "eps": 1e-05, "embedding": False, "final": None}
+    (change,) = find_changes({"norm": None}, {"norm": part | {"bias": True, "first": True}})
+    assert str(change) == (
+        "norm: not set -> {kind: layer, place: post, eps: 1e-05, embedding: False, final: not set, "
+        "bias: True, first: True}"
+    )

@@ -48,6 +48,7 @@ def command(
         print_json(report.as_json() | {"start": plan.record() if plan else None})
     else:
         _print(report, plan)
+        _print_next(spec)
 
 
 def check_spec(spec: str, overrides: Iterable[str]) -> tuple[Report, StartPlan | None]:
@@ -95,6 +96,17 @@ def _print(report: Report, plan: StartPlan | None) -> None:
     console().print(
         Text.assemble("\n", ("ok", "bold green"), f"  {one_line(report.name)}: {total}")
     )
+
+
+def _print_next(spec: str) -> None:
+    """Print the commands of plugins that continue with the same spec."""
+    from zoo.registry.component_registry import default_registry
+
+    for plugin in default_registry().plugins:
+        for each in plugin.commands:
+            if each.after == "check":
+                text = one_line(f"zoo {each.name} {spec}: {each.help}")
+                console().print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_paths(report: Report) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zoo.cli.output import JsonOption, SetOption, SpecArgument, print_saved, spec_errors
+from zoo.cli.progress import activity
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model
@@ -41,7 +42,8 @@ def command(
         model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())
     if tokenizer or target_tokenizer:
         _attach_tokenizers(model, tokenizer, target_tokenizer)
-    path = save(model, output, provenance={"seed": seed})
+    with activity("saving the model"):
+        path = save(model, output, provenance={"seed": seed})
     print_saved(output, model, path.stat().st_size, as_json=as_json)
 
 

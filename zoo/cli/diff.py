@@ -68,15 +68,14 @@ def command(
     from zoo.cli.progress import task_progress
 
     try:
-        with task_progress() as progress:
-            found = compare(
-                *(a, b),
-                only=only or SECTIONS,
-                as_specs=as_specs,
-                seed=seed,
-                device=default_device(device),
-                progress=progress,
-            )
+        found = compare(
+            *(a, b),
+            only=only or SECTIONS,
+            as_specs=as_specs,
+            seed=seed,
+            device=default_device(device),
+            progress=task_progress,
+        )
     except ZooError as error:
         print(error, file=sys.stderr)
         raise typer.Exit(FAILED) from None

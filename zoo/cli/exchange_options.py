@@ -60,14 +60,14 @@ def print_plan(plan: TensorPlan, *, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar on standard error for large conversions."""
+def progress_bar(total: int, text: str) -> Iterator[Callable[[int], None] | None]:
+    """Show a progress bar on standard error, with a text, for many bytes."""
     if total < MIN_PROGRESS_BYTES or not shows_progress():
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn(text), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.advance(task, done)

@@ -63,7 +63,7 @@ def command(
         if dry_run:
             print_plan(export_plan.tensors, as_json=as_json)
             return
-        with progress_bar(export_plan.tensors.nbytes) as progress:
+        with progress_bar(export_plan.tensors.nbytes, "exporting") as progress:
             export_plan.write(folder, progress=progress)
     if as_json:
         print_json({"folder": str(folder), **export_plan.tensors.as_json()})

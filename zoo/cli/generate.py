@@ -18,6 +18,7 @@ from zoo.cli.inputs import (
     warn_unknown,
 )
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
+from zoo.cli.progress import activity
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
@@ -129,7 +130,7 @@ def command(
         with read.report_lines():
             _stream(loaded, inputs, options)
         return
-    with read.report_lines():
+    with read.report_lines(), activity("generating"):
         results = generate(loaded, inputs, **options)
     if as_json:
         print_json(

@@ -16,6 +16,7 @@ from zoo.cli.exchange_options import (
     progress_bar,
 )
 from zoo.cli.output import JsonOption, SetOption, format_bytes, print_json, spec_errors
+from zoo.cli.progress import activity
 
 EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o model.safetensors"
 
@@ -106,17 +107,18 @@ def command(
         with skip_dynamo_import():
             import_plan = plan_source(source, spec=spec, map=map, **options)
         result = None
-        if check is not None:
-            import_plan, result = import_plan.check(check, tolerance=tolerance)
-        elif check_original:
-            import_plan, result = import_plan.check_with_original(tolerance=tolerance)
+        with activity("comparing with the original"):
+            if check is not None:
+                import_plan, result = import_plan.check(check, tolerance=tolerance)
+            elif check_original:
+                import_plan, result = import_plan.check_with_original(tolerance=tolerance)
         if result is not None and result.failures and not force:
             hint = "nothing was written; --force writes the model anyway"
             raise ZooError(f"{result.message()}\n  {hint}")
         if output is None or dry_run:
             print_plan(import_plan.tensors, as_json=as_json)
             return
-        with progress_bar(import_plan.tensors.nbytes) as progress:
+        with progress_bar(import_plan.tensors.nbytes, "importing") as progress:
             path = import_plan.write(output, progress=progress)
     if as_json:
         checked = {} if result is None else {"check": result.as_json()}

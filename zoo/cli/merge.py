@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from zoo.cli.output import JsonOption, ModelArgument, print_saved
+from zoo.cli.progress import activity
 from zoo.cli.run_options import BaseOption
 
 EXAMPLE = "zoo merge adapter.safetensors -o merged.safetensors"
@@ -29,6 +30,8 @@ def command(
     from zoo.hub.models import find, load
 
     stored = read_header(find(model)).provenance
-    merged = merge_adapters(load(model, base=base))
-    path = save(merged, output, provenance={**stored, "merged": Path(model).name})
+    loaded = load(model, base=base)
+    with activity("merging the adapters"):
+        merged = merge_adapters(loaded)
+        path = save(merged, output, provenance={**stored, "merged": Path(model).name})
     print_saved(output, merged, path.stat().st_size, as_json=as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -11,6 +11,7 @@ import typer
 from zoo.cli.examples import example_inputs, open_examples
 from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
 from zoo.cli.output import DataOption, JsonOption, ModelArgument, parse_data, print_json
+from zoo.cli.progress import task_progress
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 if TYPE_CHECKING:
@@ -131,10 +132,19 @@ def print_predictions(rows: Sequence[Row], *, as_json: bool) -> None:
 def predict_lines(model: Model, lines: Sequence[str], top: int = 5) -> list[Row]:
     """Predict the classes of texts, or of files of images or audio."""
     warn_unknown(model, lines)
-    return _predict(model, ((line, line, None) for line in lines), top)
+    return _predict(model, ((line, line, None) for line in lines), len(lines), top)
 
 
-def _predict(model: Model, items: Iterable[_Item], top: int) -> list[Row]:
+def _predict(model: Model, items: Iterable[_Item], count: int, top: int) -> list[Row]:
+    with task_progress() as progress:
+        return _predict_batches(
+            model, items, top, lambda done: progress and progress("predictions", done, count)
+        )
+
+
+def _predict_batches(
+    model: Model, items: Iterable[_Item], top: int, report: Callable[[int], object]
+) -> list[Row]:
     from zoo.data.preprocessing import build_preprocessors
     from zoo.errors import InputError
     from zoo.generation.prediction import can_predict, predict, predict_positions
@@ -156,6 +166,7 @@ def _predict(model: Model, items: Iterable[_Item], top: int) -> list[Row]:
             names = names or _token_names(source, value)
             fits = names is not None and len(names) == len(found)
             rows.append(Row(label, found, names if fits else None, True))
+        report(len(rows))
     return rows
 
 
@@ -177,4 +188,5 @@ def _predict_dataset(
             value = example_inputs(model, examples[index])
             yield examples.origin(index), value, examples.position_names(index)
 
-    return [row._replace(from_dataset=True) for row in _predict(model, items(), top)]
+    rows = _predict(model, items(), len(examples), top)
+    return [row._replace(from_dataset=True) for row in rows]

@@ -1,4 +1,4 @@
-"""Progress bars of tasks that report their steps."""
+"""Progress on standard error: bars of tasks that report their steps, and spinners."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from contextlib import contextmanager
 
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
+
+
+@contextmanager
+def activity(text: str) -> Iterator[None]:
+    """Show on standard error what a block does that cannot count its steps, with a spinner.
+
+    It must not download: downloads have their own bars.
+    """
+    if not shows_progress():
+        yield
+        return
+    with console(stderr=True).status(text):
+        yield
 
 
 @contextmanager

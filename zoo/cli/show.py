@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from zoo.cli.index.records import ParameterRecord
 
 EXAMPLE = "zoo show additive"
+_LISTS = ("Args:", "Attributes:", "Raises:", "Returns:", "Shapes:")
+"""Headings of docstrings, whose entries are indented."""
+_CONTINUED = " " * 5
 
 
 def command(
@@ -147,8 +150,21 @@ def _wrap_docstring(text: str, width: int) -> str:
         lines = paragraph.splitlines()
         if not any(line.startswith(" ") for line in lines):
             lines = [" ".join(lines)]
+        elif lines[0] in _LISTS:
+            lines = _join_continued(lines)
         paragraphs.append("\n".join(_wrap_line(line, width) for line in lines))
     return "\n\n".join(paragraphs)
+
+
+def _join_continued(lines: Sequence[str]) -> list[str]:
+    """Join the further lines of an entry, which are indented more, with its first one."""
+    joined: list[str] = []
+    for line in lines:
+        if line.startswith(_CONTINUED) and joined:
+            joined[-1] += f" {line.strip()}"
+        else:
+            joined.append(line)
+    return joined
 
 
 def _wrap_line(line: str, width: int) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +12,7 @@ from zoo.cli.completion import complete_spec
 from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.output import JsonOption, ModelArgument, print_json
 from zoo.cli.suggesting import SuggestingCommand, SuggestingGroup
+from zoo.cli.verbosity import shows_progress
 from zoo.cli.wrapping import wrap_command
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def train(
         delimiter=delimiter,
         model=None if spec is None else _meta_model(spec),
         key=key,
-        progress=sys.stderr.isatty() and logging.getLogger("zoo").isEnabledFor(logging.WARNING),
+        progress=shows_progress(),
         **options,
     )
     tokenizer = Tokenizer(summary.json)

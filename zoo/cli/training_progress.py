@@ -116,7 +116,8 @@ class TrainingProgress(Callback):
             values = ", ".join(f"{name}: {value:.4f}" for name, value in best["monitored"].items())
             self._print(f"best {values} at step {best['step']:,}")
         self._print(f"model: {result.path}; log: {result.log}")
-        self._print(f"evaluate it with: zoo eval {result.path}")
+        data = "" if result.values else " --part data, or with files of your own: --data KEY=VALUE"
+        self._print(f"evaluate it with: zoo eval {result.path}{data}")
 
     def _stop_bar(self) -> None:
         if self._bar is not None:

@@ -75,8 +75,10 @@ def _disable_hub_progress() -> None:
 
 
 def shows_progress() -> bool:
-    """Return whether to show progress bars: on a terminal, and not with ``--quiet``."""
-    return sys.stderr.isatty() and shows_messages()
+    """Return whether to show progress bars: on a terminal that can move its cursor, and not with
+    ``--quiet``."""
+    is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal and shows_messages()
 
 
 def shows_messages() -> bool:

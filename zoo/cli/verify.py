@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from zoo.cli.completion import complete_device
-from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
+from zoo.cli.exchange_options import progress_bar
 from zoo.cli.output import JsonOption, ModelArgument, print_json
 from zoo.cli.run_options import BaseOption
-from zoo.cli.terminal import console
-from zoo.cli.verbosity import shows_progress
 from zoo.errors import one_line
 
 EXAMPLE = "zoo verify model.safetensors"
@@ -37,7 +34,7 @@ def command(
     from zoo.hub.models import base_source, find
 
     path = find(model)
-    with _progress_bar(_total_bytes(path)) as progress:
+    with progress_bar(_total_bytes(path), "hashing") as progress:
         found = verify(path, device=device, progress=progress, base=base_source(base))
     if as_json:
         print_json(found.as_json())
@@ -58,17 +55,3 @@ def _total_bytes(path: Path) -> int:
     with contextlib.suppress(OSError):
         return sum(file.stat().st_size for file in files)
     return 0
-
-
-@contextlib.contextmanager
-def _progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar for large files, if standard error is a terminal."""
-    if total < MIN_PROGRESS_BYTES or not shows_progress():
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("hashing"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("hashing", total=total)
-        yield lambda count: bar.advance(task, count)

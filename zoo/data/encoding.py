@@ -42,6 +42,7 @@ class Skipped:
     def add(self, index: int, error: DataError) -> None:
         """Count an example once, or raise its error."""
         if self.bad_data == "fail":
+            error.skippable = True
             raise error
         if index not in self.seen:
             self.seen.add(index)

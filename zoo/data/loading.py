@@ -124,6 +124,7 @@ class Loader:
         for update in updates:
             if update.error is not None:
                 self.close()
+                update.error.skippable = True
                 raise update.error
             yield update
 

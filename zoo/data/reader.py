@@ -232,8 +232,9 @@ def iterate_values(examples: Examples, key: str, *, skip: bool) -> Iterator[Any]
         try:
             with add_origin(examples, index):
                 value = examples[index][key]
-        except DataError:
+        except DataError as error:
             if not skip:
+                error.skippable = True
                 raise
             continue
         yield value

@@ -16,6 +16,7 @@ from zoo.data.tokenizer_types import TRAINERS, UNKNOWN, TokenizerType, TrainingR
 from zoo.errors import DataError, ZooError, suggest
 from zoo.files import atomic_write
 from zoo.interfaces import Model
+from zoo.interfaces.embedding import to_eos_ids
 
 DEFAULT_SPECIAL = ("pad", "unk", "bos", "eos")
 _SAMPLE = 10_000
@@ -189,11 +190,20 @@ def _fit_model(
     for number in range(max(wanted, default=-1) + 1):
         tokens.append(wanted.get(number) or next(rest, f"<unused{number}>"))
     if len(tokens) >= vocab:
-        raise ZooError(
-            f"model '{model.name}' has the special token ID {len(tokens) - 1}, the last one of its "
-            "vocabulary; a tokenizer can be trained for a model whose special tokens are the first"
-        )
+        raise ZooError(_describe_last(model, len(tokens) - 1))
     return vocab, [*tokens, *rest]
+
+
+def _describe_last(model: Model, number: int) -> str:
+    """Return the message about a special token with the last ID of a vocabulary."""
+    ends = {"bos": [model.bos], "eos": to_eos_ids(model.eos)}
+    keys = [key for key, ids in ends.items() if number in ids]
+    change = ", ".join(f"{key}: 0" for key in keys) if keys else "padding: 0"
+    return (
+        f"model '{model.name}' has the special token ID {number}, the last one of its vocabulary, "
+        "but a trained tokenizer has its special tokens first; set another ID in the spec, such as "
+        f"'model: {{{change}}}', or use the tokenizer of the model whose weights you take"
+    )
 
 
 def _vocabulary_sizes(model: Model) -> dict[str, int]:

@@ -67,6 +67,7 @@ def find_dataset(
             reason += f"read only with --part (it has {', '.join(known)})"
         raise ZooError(
             f"there is no dataset to evaluate on: the model {reason}; pass one, such as "
+            f"{'--part data (the training data) or ' if known else ''}"
             "--data type=parallel-text --data source=test.en --data target=test.de, in Python "
             "data={'type': ...} (datasets: " + ", ".join(types) + ")"
         )

@@ -159,6 +159,8 @@ def _hint(model: Model) -> str:
     if can_predict(model, "position"):
         return "; use zoo.predict_positions"
     schema = model.output_schema()
+    if hasattr(model, "embed"):
+        return "; it computes a vector of each input: zoo.embed(model, inputs) in Python"
     if schema is not None and schema.logits == "feature":
         return "; it gives features: call it with a batch, its outputs have them as 'logits'"
     if schema is not None and schema.decoding:

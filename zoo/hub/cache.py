@@ -215,12 +215,20 @@ def _write_chunk(file: RepoFile, stream: BinaryIO, bar: Any, offset: int, chunk:
     bar.update(stream.tell() - bar.n)
 
 
+def _terminal_stream() -> Any:
+    """Return standard error without the proxies that escape its control characters."""
+    stream: Any = sys.stderr
+    while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
+        stream = inner
+    return stream
+
+
 def _progress_bar(file: RepoFile) -> Any:
     return tqdm(  # type: ignore[no-untyped-call]
         total=file.size,
         unit="B",
         unit_scale=True,
         desc=one_line(file.name),
-        file=getattr(sys.stderr, "rich_proxied_file", sys.stderr),
+        file=_terminal_stream(),
         disable=file.size < _MIN_PROGRESS_BYTES,
     )

@@ -55,15 +55,17 @@ def select_paths(patterns: Sequence[str], paths: Iterable[str]) -> list[str]:
         pattern = PathPattern(text)
         matched = [path for path in known if pattern.matches(path)]
         if not matched:
-            hint = suggest(text, [*known, *_parts(known)]).partition(" (")[0]
+            depth = re.sub(r"\{[^{}]*\}", "*", text).count(".") + 1
+            hint = suggest(text, [*known, *_parts(known), *_parts(known, depth)]).partition(" (")[0]
             listed = ", ".join(_parts(known))
             raise ZooError(f"'{text}' matches nothing in the model{hint} (parts: {listed})")
         selected.update(matched)
     return [path for path in known if path in selected]
 
 
-def _parts(paths: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(path.partition(".")[0] for path in paths))
+def _parts(paths: Iterable[str], depth: int = 1) -> list[str]:
+    """Return the first steps of paths, this many."""
+    return list(dict.fromkeys(".".join(path.split(".")[:depth]) for path in paths))
 
 
 def _expand(text: str) -> list[str]:

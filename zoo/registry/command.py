@@ -15,7 +15,7 @@ class Command:
 
     >>> Command("vectors", "zoo_word2vec.vectors_command:command", "Query word vectors.")
     Command(name='vectors', target='zoo_word2vec.vectors_command:command', help='Query word \
-vectors.', example='')
+vectors.', example='', after='')
 
     Args:
         name: what follows ``zoo`` on the command line: lower-case words joined by hyphens.
@@ -23,16 +23,19 @@ vectors.', example='')
             declares arguments and options as for typer; its docstring is the command's help.
         help: one sentence for ``zoo --help``.
         example: a full command line, shown by ``zoo NAME --help``.
+        after: a command of the zoo with the same first argument, whose output names this one as
+            the next: ``check``.
     """
 
     name: str
     target: str
     help: str
     example: str = ""
+    after: str = ""
 
     def validate(self) -> str | None:
         """Return what is wrong with the fields, or None."""
-        for field in ("name", "target", "help", "example"):
+        for field in ("name", "target", "help", "example", "after"):
             if not isinstance(getattr(self, field), str):
                 return f"command {self.name!r}: {field} is not a string"
         if not _NAME.fullmatch(self.name):

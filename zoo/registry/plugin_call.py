@@ -27,7 +27,7 @@ class PluginCall:
     def __enter__(self) -> Self:
         self._signals = 0
         self._handlers: dict[signal.Signals, Callable[..., Any]] = {}
-        self._counts = [self]
+        self._counts: list[PluginCall] = [self]
         """This call and the calls around it whose handlers count the signals."""
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:

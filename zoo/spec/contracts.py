@@ -53,6 +53,22 @@ def contract_problems(
         mismatch = metric_conflict(metric.cls, schema, label)
         if mismatch:
             yield _problem(metric, mismatch, fitting_metrics(schema, registry))
+        elif metric.cls.consumes == "text" and _lacks_sampler(spec) and model.generation_input:
+            yield _problem(
+                metric,
+                "takes generated text in the evaluation of the training, which needs a sampler; "
+                "set, for example, 'sampler: greedy'",
+            )
+
+
+def _lacks_sampler(spec: Spec) -> bool:
+    """Return whether the training of a spec evaluates without a sampler."""
+    train = spec.sections.train
+    if train is None or train.params.get("validation") is None:
+        return False
+    evaluate = train.params.get("evaluate")
+    own = evaluate.params.get("sampler") if isinstance(evaluate, Blueprint) else None
+    return spec.sections.sampler is None and own is None
 
 
 def _filter_problems(spec: Spec, root: BuildNode, model: Model) -> Iterator[Problem]:

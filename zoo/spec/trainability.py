@@ -64,6 +64,11 @@ def set_trained(model: nn.Module, training: Training, step: int = 0) -> None:
     model.train(model.training)
 
 
+def last_unfreezing(training: Training) -> int:
+    """Return the number of steps after which nothing more is unfrozen."""
+    return max((each.at for each in training.unfreeze), default=0)
+
+
 def _ids(paths: dict[str, nn.Parameter], patterns: Iterable[str]) -> set[int]:
     return {id(paths[path]) for path in select_paths(list(patterns), paths)}
 

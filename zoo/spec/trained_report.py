@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torch import nn
@@ -28,28 +28,51 @@ class RateReport:
 
 
 @dataclass(frozen=True)
+class UnfrozenReport:
+    """What is also trained after a number of steps.
+
+    Attributes:
+        match: the patterns of what is unfrozen.
+        rates: its parameters by learning rate.
+    """
+
+    at: int
+    match: tuple[str, ...]
+    rates: tuple[RateReport, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report in words."""
+        count = sum(rate.parameters for rate in self.rates)
+        what = f"{', '.join(self.match)}, {count:,} parameters"
+        yield f"also trained from step {self.at + 1:,} on: {what}"
+        yield from (f"  {rate}" for rate in self.rates)
+
+
+@dataclass(frozen=True)
 class TrainedReport:
     """What a training changes from its first step on.
 
     Attributes:
         parameters: number of parameters that are trained.
         frozen: number of parameters that are not.
-        later: number of steps, and number of parameters that are trained after them.
+        later: number of steps, and number of all parameters that are trained after them.
         rates: parameters by learning rate, if there are several.
+        unfrozen: what is also trained after a number of steps.
     """
 
     parameters: int
     frozen: int
     later: tuple[tuple[int, int], ...] = ()
     rates: tuple[RateReport, ...] = ()
+    unfrozen: tuple[UnfrozenReport, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the report in words."""
         if self.frozen:
             yield f"trained: {self.parameters:,} parameters; frozen: {self.frozen:,}"
-        for step, parameters in self.later:
-            yield f"trained from step {step + 1:,} on: {parameters:,} parameters"
-        yield from map(str, self.rates)
+        yield from (f"  {rate}" for rate in self.rates)
+        for each in self.unfrozen:
+            yield from each.lines()
 
 
 def report_trained(spec: Spec, model: nn.Module) -> TrainedReport | None:
@@ -62,25 +85,41 @@ def report_trained(spec: Spec, model: nn.Module) -> TrainedReport | None:
     training: Training = spec.sections.train.build()
     if not (training.freeze or training.groups or training.depth_decay):
         return None
-    later = []
+    set_trained(model, training)
+    first = _trained(model)
+    rates = _report_rates(training, model, first)
+    before, later, unfrozen = first, [], []
     for step in sorted({each.at for each in training.unfreeze}):
         set_trained(model, training, step)
-        later.append((step, _count(model)))
+        now = _trained(model)
+        later.append((step, sum(now.values())))
+        added = {name: size for name, size in now.items() if name not in before}
+        match = [text for each in training.unfreeze if each.at == step for text in each.match]
+        unfrozen.append(UnfrozenReport(step, tuple(match), _report_rates(training, model, added)))
+        before = now
     set_trained(model, training)
-    rates, counts = find_rates(training, model), dict[Rate, int]()
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            rate = rates.get(name, Rate())
-            counts[rate] = counts.get(rate, 0) + weight.numel()
-    total = sum(weight.numel() for weight in model.parameters())
-    several = [RateReport(rate.factor, rate.weight_decay, n) for rate, n in counts.items()]
-    several.sort(key=lambda each: -each.lr_factor)
-    uses_rates = bool(training.groups or training.depth_decay)
-    trained = _count(model)
+    trained = sum(first.values())
     return TrainedReport(
-        trained, total - trained, tuple(later), tuple(several) if uses_rates else ()
+        trained,
+        sum(weight.numel() for weight in model.parameters()) - trained,
+        tuple(later),
+        rates if training.groups or training.depth_decay else (),
+        tuple(unfrozen),
     )
 
 
-def _count(model: nn.Module) -> int:
-    return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+def _report_rates(
+    training: Training, model: nn.Module, sizes: Mapping[str, int]
+) -> tuple[RateReport, ...]:
+    """Return how many parameters of these, which are trained now, have each rate."""
+    rates, counts = find_rates(training, model), dict[Rate, int]()
+    for name, size in sizes.items():
+        rate = rates.get(name, Rate())
+        counts[rate] = counts.get(rate, 0) + size
+    found = [RateReport(rate.factor, rate.weight_decay, n) for rate, n in counts.items()]
+    return tuple(sorted(found, key=lambda each: -each.lr_factor))
+
+
+def _trained(model: nn.Module) -> dict[str, int]:
+    """Return the size of each parameter that is trained now, by name."""
+    return {name: w.numel() for name, w in model.named_parameters() if w.requires_grad}

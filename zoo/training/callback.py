@@ -15,7 +15,7 @@ class RunInfo:
     Attributes:
         name: the name of the spec.
         parameters: number of parameters of the model.
-        examples: number of training examples.
+        examples: number of training examples, without those that are left out so far.
         updates: number of updates in an epoch.
         steps: number of steps of the whole run.
         step: the step from which the run is resumed; 0 for a new run.

@@ -10,12 +10,12 @@ from pathlib import Path
 import torch
 import yaml
 
-from zoo.errors import ArtifactError, ZooError
+from zoo.errors import ArtifactError, DataError, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.extending import Source
 from zoo.training.callback import Callback, RunInfo, TrainingResult
-from zoo.training.checkpoint import find_checkpoints, remove_unfinished
+from zoo.training.checkpoint import find_checkpoints
 from zoo.training.final_model import read_provenance, requested_checkpoints, save_final_model
 from zoo.training.inputs import RunInputs
 from zoo.training.interruption import Signals
@@ -34,19 +34,20 @@ from zoo.training.resumption import (
     read_resumed,
 )
 from zoo.training.run_checkpoints import RunCheckpoints
-from zoo.training.run_files import check_outputs
-from zoo.training.run_lock import lock_run
+from zoo.training.run_folder import (
+    CHECKPOINTS,
+    LOG_FILE,
+    MODEL_FILE,
+    PLOT_FILE,
+    SPEC_FILE,
+    hold_folder,
+    open_folder,
+)
 from zoo.training.run_log import RunLog
 from zoo.training.setup import Request, Setup, build_setup, read_request
 from zoo.training.state import RunState
 from zoo.training.stored_checkpoint import StoredCheckpoint
 from zoo.training.trainer import Trainer
-
-LOG_FILE = "log.jsonl"
-SPEC_FILE = "spec.yaml"
-MODEL_FILE = "model.safetensors"
-PLOT_FILE = "loss.png"
-CHECKPOINTS = "checkpoints"
 
 
 def train(
@@ -109,9 +110,14 @@ def train(
         trackers=request.training.log.trackers,
     )
     try:
-        with lock_run(folder, processes), Signals() as signals:
+        with hold_folder(folder, processes), Signals() as signals:
             run = Run(request, folder, processes, callbacks, max_seconds=max_seconds)
             return run.train(resume=resume, signals=signals)
+    except DataError as error:
+        if not error.skippable:
+            raise
+        hint = "'bad_data: skip' in 'train' leaves such examples out"
+        raise DataError(f"{error.message} ({hint})", error.origin) from error
     finally:
         processes.close()
         set_random_state(random_state)
@@ -138,7 +144,9 @@ class Run:
         self.callbacks = callbacks if processes.is_main else ()
 
     def train(self, *, resume: bool, signals: Signals) -> TrainingResult:
-        newest = self._open_folder(resume=resume)
+        newest = open_folder(self.folder, self.processes, resume=resume)
+        if resume and newest is None:
+            self._message(f"{self.folder} has no checkpoint; training starts at step 0")
         stored = None if newest is None else open_checkpoint(newest, self.processes, self.request)
         if stored is not None:
             for change in find_spec_changes(stored, self.request):
@@ -208,28 +216,6 @@ class Run:
             callback.on_end(result)
         return result
 
-    def _open_folder(self, *, resume: bool) -> Path | None:
-        """Create the folder, or return the newest checkpoint in it. Called by all processes."""
-        checkpoints = self.folder / CHECKPOINTS
-        used = (self.folder / LOG_FILE).exists() or bool(find_checkpoints(checkpoints))
-        self.processes.barrier()
-        if used and not resume:
-            raise ZooError(
-                f"{self.folder} contains a run; continue it with --resume, or use another folder"
-            )
-        if self.processes.is_main:
-            check_outputs(self.folder, (LOG_FILE, SPEC_FILE, MODEL_FILE, PLOT_FILE))
-            try:
-                checkpoints.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise ZooError(f"{checkpoints} cannot be created: {error.strerror}") from None
-            remove_unfinished(checkpoints)
-        self.processes.barrier()
-        found = find_checkpoints(checkpoints)
-        if resume and not found:
-            self._message(f"{self.folder} has no checkpoint; training starts at step 0")
-        return found[-1] if found else None
-
     def _start(self, setup: Setup, state: RunState, checkpoints: RunCheckpoints) -> None:
         if not self.processes.is_main:
             return
@@ -245,7 +231,7 @@ class Run:
         info = RunInfo(
             self.request.spec.name,
             parameters,
-            len(setup.batches.examples),
+            len(setup.batches.examples) - sum(setup.batches.skipped.values()),
             setup.batches.updates(state.epoch),
             setup.steps,
             state.step,

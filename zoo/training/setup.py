@@ -22,7 +22,7 @@ from zoo.spec.composition import build_model, build_on_meta
 from zoo.spec.memory import check_memory, check_training_memory, model_bytes
 from zoo.spec.rate_groups import build_optimiser
 from zoo.spec.spec import Source, Spec
-from zoo.spec.trainability import set_trained
+from zoo.spec.trainability import last_unfreezing, set_trained
 from zoo.spec.training import Batching, Training
 from zoo.training.averages import MovingAverage
 from zoo.training.inherited import Resumed, StartedSpec, read_started
@@ -221,7 +221,7 @@ def _check_memory(request: Request, processes: Processes) -> None:
     model = build_on_meta(spec).part
     check_memory(f"the model of spec '{spec.name}'", model_bytes(model), torch.device("cpu"))
     if not processes.sharded:
-        set_trained(model, training)
+        set_trained(model, training, last_unfreezing(training))
         has_average = training.average is not None and training.average.ema is not None
         check_training_memory(
             spec.name,

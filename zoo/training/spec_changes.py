@@ -21,6 +21,8 @@ _FIXED = {
     "train.average": "the averages in the checkpoint have other terms",
 }
 """Keys that cannot change when a run is resumed, by reason; all others can."""
+_MAX_PART = 1000
+"""Most characters of a part of a spec in a message."""
 
 
 class Change(NamedTuple):
@@ -64,4 +66,8 @@ def _is_below(path: str, key: str) -> bool:
 
 
 def _format(value: Any) -> str:
-    return truncate(str(value), 80)
+    """Return a value in one line: a part of a spec as YAML, with all its keys."""
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{key}: {_format(each)}" for key, each in value.items())
+        return truncate(f"{{{pairs}}}", _MAX_PART)
+    return "not set" if value is None else truncate(str(value), 80)

@@ -12,7 +12,7 @@ import torch
 from zoo.errors import ZooError
 from zoo.training.callback import Callback
 from zoo.training.interruption import Interrupted
-from zoo.training.run import CHECKPOINTS, MODEL_FILE
+from zoo.training.run_folder import CHECKPOINTS, MODEL_FILE
 from zoo_lab.reproduce.recipe_file import RecipeFile
 from zoo_lab.reproduce.recipe_run import RESULT_FILE, read_result, write_text
 from zoo_lab.reproduce.result import SeedResult

@@ -16,7 +16,7 @@ from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import build_on_meta
 from zoo.spec.rate_groups import build_optimiser
 from zoo.spec.spec import Source, Spec, load_spec
-from zoo.spec.trainability import set_trained
+from zoo.spec.trainability import last_unfreezing, set_trained
 from zoo.spec.training import Training
 from zoo.training.recomputation import recompute_parts
 from zoo_lab.plan.cuda_kernels import CudaKernels
@@ -65,7 +65,7 @@ def make_plan(
     """Plan the training of a valid spec on some devices.
 
     A training step runs on tensors without values, with the precision, optimiser, accumulation and
-    averaging of the section ``train``.
+    averaging of the section ``train``: a step after everything in ``unfreeze`` is trained.
 
     Args:
         batch: the batch of one device in one forward pass; by default its share of ``train.batch``.
@@ -77,7 +77,7 @@ def make_plan(
     model: Model = build_on_meta(spec).part
     blocks = block_bytes(model)
     if training is not None:
-        set_trained(model, training)
+        set_trained(model, training, last_unfreezing(training))
         recompute_parts(model, training.checkpointing, context=CudaKernels)
     parameter_bytes = {w: w.numel() * w.element_size() for w in model.parameters()}
     trained = sum(size for weight, size in parameter_bytes.items() if weight.requires_grad)
@@ -162,6 +162,9 @@ def _settings(training: Training | None, precision: Precision | None) -> dict[st
     }
     if training and training.freeze:
         settings["freeze"] = f"{', '.join(training.freeze)} (train)"
+    if training and training.unfreeze:
+        later = [f"{', '.join(each.match)} after step {each.at:,}" for each in training.unfreeze]
+        settings["unfreeze"] = f"{', '.join(later)} (train; the plan is of the steps after it)"
     if training and training.checkpointing:
         settings["checkpointing"] = "blocks are computed again in the backward pass (train)"
     if training and training.average and training.average.ema:

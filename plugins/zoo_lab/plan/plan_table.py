@@ -26,7 +26,7 @@ def print_plan(plan: MemoryPlan) -> None:
     rows: list[tuple[str | Text, ...]] = [
         (part, _format(plan.sizes.get(part)), _format(plan.at_peak.get(part))) for part in parts
     ]
-    rows.append((Text("total", style="bold"), "", Text(format_bytes(plan.total), style="bold")))
+    rows.append((Text("total", style="bold"), "-", Text(format_bytes(plan.total), style="bold")))
     print_rows(("memory", "size", "at the peak"), rows, right=("size", "at the peak"))
     _print_line("")
     for operation, sent in plan.communication.items():
@@ -40,4 +40,5 @@ def _print_line(text: str) -> None:
 
 
 def _format(size: int | None) -> str:
-    return "" if size is None else format_bytes(size)
+    """Return a number of bytes; a part that exists only at the peak has no size of its own."""
+    return "-" if size is None else format_bytes(size)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +54,7 @@ def compare(
     as_specs: bool = False,
     seed: int = 0,
     device: str = "cpu",
-    progress: Progress | None = None,
+    progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
 ) -> Difference:
     """Compare the settings, tensors and outputs of two specs or models.
 
@@ -61,16 +62,21 @@ def compare(
         only: the sections to compare.
         as_specs: whether names that both a spec and a shipped model have are specs.
         seed: random seed of the weights of specs.
+        progress: shows the progress of the comparison of tensors.
     """
     target = resolve_device(device)
     with_weights = bool({"tensors", "outputs"} & set(only))
     one, two = (
         open_side(name, seed=seed, as_spec=as_specs, with_weights=with_weights) for name in (a, b)
     )
+    tensors = None
+    if "tensors" in only:
+        with progress() as report:
+            tensors = compare_tensors(one, two, report)
     return Difference(
         (a, one.kind),
         (b, two.kind),
         compare_settings(one, two) if "settings" in only else None,
-        compare_tensors(one, two, progress) if "tensors" in only else None,
+        tensors,
         compare_outputs(one, two, target) if "outputs" in only else None,
     )

@@ -111,7 +111,7 @@ def _open_model(name: str) -> Side:
     trained = {"train": dict(train)} if train else {}
     hashes = header.hashes or {}
     try:
-        model = artifact.load(path, find_base=find_base)
+        model = artifact.load(path, base=find_base)
     except ZooError as error:  # components of the model are not installed, for example
         stored = dict(artifact.open_artifact(path))
         return Side(name, "model", header.spec | trained, stored, None, str(error), hashes=hashes)

@@ -47,12 +47,11 @@ def _rebuild(file: Path | None) -> Index:
     from zoo.cli.index.watched import fingerprint_of
 
     index, registry = build_index()
-    fingerprint = fingerprint_of(registry.plugins)
-    # Modules imported before may be older than their files.
     targets = {plugin.target.partition(":")[0].strip() for plugin in registry.plugins}
-    is_first_import = not loaded & {"zoo.interfaces", *targets}
-    is_unchanged = installed == fingerprint["distributions"] and not _changed(fingerprint, started)
-    if file and is_first_import and is_unchanged:
+    if file is None or loaded & {"zoo.interfaces", *targets}:
+        return index  # modules imported before may be older than their files
+    fingerprint = fingerprint_of(registry.plugins)
+    if installed == fingerprint["distributions"] and not _changed(fingerprint, started):
         written = write_data(file, {"fingerprint": fingerprint, "index": index.to_json()})
         _log.info("%s %s", "wrote" if written else "cannot write", file)
     return index

@@ -123,6 +123,16 @@ def test_only_what_is_trained_has_gradients_and_a_state():
     assert frozen.settings["freeze"] == "embedding, decoder.position (train)"
 
 
+def test_the_plan_is_that_of_the_steps_after_everything_is_unfrozen():
+    freeze = {"freeze": ["embedding", "decoder.blocks"]}
+    later = {"unfreeze": [{"at": 2, "match": ["decoder.blocks.1"]}]}
+    first, last = (_plan("single", source=_training(**e)) for e in (freeze, freeze | later))
+    same = _training(freeze=["embedding", "decoder.blocks.0"])
+    assert last.sizes == _plan("single", source=same).sizes
+    assert last.sizes["gradients"] > first.sizes["gradients"]
+    assert last.settings["unfreeze"].startswith("decoder.blocks.1 after step 2 (train; ")
+
+
 def test_frozen_weights_are_gathered_but_not_reduced():
     whole = _plan("fsdp:4", source=_training()).communication
     frozen = _plan("fsdp:4", source=_training(freeze=["embedding"])).communication

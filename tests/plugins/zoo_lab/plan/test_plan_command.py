@@ -27,6 +27,13 @@ def test_the_plan_is_printed():
     for part in ("weights", "gradients", "optimiser", "activations", "gathered weights", "total"):
         assert part in parts
     assert "reduce-scatter: " in text
+    table = text.partition("memory ")[2].partition("\n\n")[0]
+    assert all(len(line.split("  ")) > 2 for line in table.splitlines()[1:])
+
+
+def test_check_names_the_plan_as_the_next_command():
+    done = CliRunner().invoke(app, ["check", "gpt2-tiny"])
+    assert "\nzoo plan gpt2-tiny: Print the memory of each device" in done.output
 
 
 def test_the_plan_is_printed_as_json():
