@@ -7,6 +7,7 @@ GUIDES = {
         "specs",
         "command-line",
         "attend",
+        "ui",
         "own-files",
         "from-pytorch",
         "notebooks/index",
