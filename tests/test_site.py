@@ -4,10 +4,10 @@ import json
 import os
 import posixpath
 import re
-import resource
 import shutil
 import subprocess
 import sys
+from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 from browser_kit import Visit, chromium, screenshot_folder
@@ -50,11 +50,11 @@ def site(folder, pages):
 
 @pytest.mark.slow
 def test_the_build_takes_at_most_15_seconds_of_one_core(tmp_path):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = getrusage(RUSAGE_CHILDREN)
     script = DOCS / "site" / "build_site.py"
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    after = getrusage(RUSAGE_CHILDREN)
     assert (tmp_path / "html" / "index.html").is_file()
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime <= 15
 
