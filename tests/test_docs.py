@@ -126,9 +126,10 @@ NOT_RUN = {
     "reproductions.md",
     "spec-language.md",
     "ten-minute-plugin.md",
+    "ui.md",
 }
 """Pages without commands to run; tests/hub runs that of the Hub, tests/test_third_party.py that of
-the plugin."""
+the plugin, tests/plugins/zoo_ui `zoo ui`."""
 
 
 LIBRARIES = {

@@ -11,13 +11,12 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from zoo.cli.index import Index
+from zoo.cli.index import Index, load_index
 from zoo.errors import SpecError, ZooError
-from zoo.spec.document import read_text
 from zoo_ui.catalogue_data import describe_component, describe_registry, describe_specs
 from zoo_ui.checks import NewestChecks, Superseded
 from zoo_ui.views import ViewStore
@@ -34,17 +33,24 @@ class Requests:
     Checks have a process of their own, so that laws and models do not delay them.
 
     Args:
-        index: what the installed plugins provide.
+        index: what the installed plugins provide; None: it is loaded while the page is read.
     """
 
-    def __init__(self, index: Index) -> None:
-        self._index = index
+    def __init__(self, index: Index | None) -> None:
+        self._loaded = index
         self._checker = WorkerClient("checks specs", _CHECK_SECONDS)
         self._parts = WorkerClient("runs laws and tries parts", _PART_SECONDS)
         self._models = WorkerClient("runs models", _MODEL_SECONDS)
         self._checks = NewestChecks(self._checker)
         self._views = ViewStore()
         self._schema: asyncio.Task[Any] | None = None
+        self._loading = asyncio.Lock()
+
+    async def _index(self) -> Index:
+        async with self._loading:
+            if self._loaded is None:
+                self._loaded = await asyncio.to_thread(load_index)
+        return self._loaded
 
     def routes(self) -> list[Route | Mount]:
         get, post = ["GET"], ["POST"]
@@ -57,7 +63,7 @@ class Requests:
             Route("/api/spec", self.spec, methods=post),
             Route("/api/parse", self.parse, methods=post),
             Route("/api/check", self.check, methods=post),
-            Route("/api/parts", self.parts, methods=post),
+            Route("/api/part", self.part, methods=post),
             Route("/api/laws", self.laws, methods=post),
             Route("/api/model", self.model, methods=post),
             Route("/api/run", self.run, methods=post),
@@ -81,14 +87,14 @@ class Requests:
         return FileResponse(STATIC / "index.html")
 
     async def registry(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(describe_registry, self._index))
+        return JSONResponse(await asyncio.to_thread(describe_registry, await self._index()))
 
     async def specs(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(describe_specs, self._index))
+        return JSONResponse(await asyncio.to_thread(describe_specs, await self._index()))
 
     async def component(self, request: Request) -> Response:
         kind, plugin, name = (request.query_params.get(k, "") for k in ("kind", "plugin", "name"))
-        for component in self._index.components():
+        for component in (await self._index()).components():
             if (component.kind, component.plugin, component.name) == (kind, plugin, name):
                 return JSONResponse(describe_component(component))
         raise ZooError(f"no {kind} named '{plugin}:{name}' is installed")
@@ -105,6 +111,8 @@ class Requests:
         return JSONResponse(await self._checker.call("open", source=str(body["source"])))
 
     async def parse(self, request: Request) -> Response:
+        from zoo.spec.document import read_text  # not needed to show the page
+
         body = await _read_body(request, "text")
         try:
             document = await asyncio.to_thread(read_text, str(body["text"]), "YAML")
@@ -125,22 +133,16 @@ class Requests:
             return JSONResponse({"superseded": True})
         return JSONResponse(report)
 
-    async def parts(self, request: Request) -> Response:
-        body = await _read_body(request, "data", "path", "candidates")
-
-        async def results() -> AsyncIterator[dict[str, Any]]:
-            for candidate in body["candidates"]:
-                arguments = {"data": body["data"], "path": body["path"]}
-                values = candidate["values"]
-                result = await self._parts.call("candidate", values=values, **arguments)
-                yield {"type": candidate["type"], **result}
-
-        return _stream_lines(results())
+    async def part(self, request: Request) -> Response:
+        body = await _read_body(request, "data", "path", "values")
+        arguments = {key: body[key] for key in ("data", "path", "values")}
+        return JSONResponse(await self._parts.call("candidate", **arguments))
 
     async def laws(self, request: Request) -> Response:
-        body = await _read_body(request, "kind", "plugin", "name")
-        arguments = {key: str(body[key]) for key in ("kind", "plugin", "name")}
-        return _stream_lines(self._parts.stream("laws", **arguments))
+        keys = ("run", "kind", "plugin", "name")
+        body = await _read_body(request, *keys)
+        arguments = {key: str(body[key]) for key in keys}
+        return JSONResponse(await self._parts.call("laws", **arguments))
 
     async def model(self, request: Request) -> Response:
         body = await _read_body(request, "model")
@@ -156,7 +158,7 @@ class Requests:
         return JSONResponse({"view": self._views.add(text)})
 
 
-def create_application(index: Index) -> Starlette:
+def create_application(index: Index | None) -> Starlette:
     """Return the application, without the guard."""
     requests = Requests(index)
     handlers: Any = {ZooError: _report_error}
@@ -190,17 +192,3 @@ async def _read_body(request: Request, *keys: str) -> dict[str, Any]:
         raise ZooError(f"the request has no key '{missing[0]}'")
     found: dict[str, Any] = body
     return found
-
-
-def _stream_lines(results: AsyncIterator[Any]) -> Response:
-    """Return a response with a line of JSON for each result, then one for the end or the error."""
-
-    async def lines() -> AsyncIterator[str]:
-        try:
-            async for result in results:
-                yield json.dumps(result) + "\n"
-            yield '{"end": true}\n'
-        except ZooError as error:
-            yield json.dumps({"error": str(error)}) + "\n"
-
-    return StreamingResponse(lines(), media_type="application/x-ndjson")

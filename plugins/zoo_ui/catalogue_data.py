@@ -9,7 +9,6 @@ from typing import Any
 from zoo.about import DISTRIBUTION
 from zoo.cli.index import ComponentRecord, Index
 from zoo.errors import SpecError
-from zoo.spec.document import read_file
 from zoo_ui.target import has_weights
 
 _SECTION = re.compile(r"^(\w+):$")
@@ -115,6 +114,8 @@ def describe_specs(index: Index) -> list[dict[str, str]]:
 
 
 def _description(file: str) -> str:
+    from zoo.spec.document import read_file  # not needed to show the page
+
     try:
         data = read_file(file).data
     except SpecError as error:

@@ -29,8 +29,8 @@ def serve(target: str | None, *, port: int, open_browser: bool) -> None:
     Raises:
         ZooError: if the port is in use, or there is no such spec or model.
     """
-    index = load_index()
-    page = f"#{page_address(target, index)}" if target is not None else ""
+    index = load_index() if target is not None else None
+    page = f"#{page_address(target, index)}" if target is not None and index is not None else ""
     with _bind(port) as listener:
         bound = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
@@ -44,6 +44,8 @@ def serve(target: str | None, *, port: int, open_browser: bool) -> None:
             log_level="error",
             access_log=False,
             server_header=False,
+            loop="asyncio",
+            http="h11",
             ws="none",
             lifespan="on",
             timeout_graceful_shutdown=_SECONDS_TO_END,

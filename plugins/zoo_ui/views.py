@@ -9,9 +9,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 _MAX_VIEWS = 8
 _CONTENT_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: "
-    "blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts "
-    "allow-downloads"
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 )
 
 

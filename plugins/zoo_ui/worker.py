@@ -12,7 +12,6 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from zoo_ui.frames import encode_frame, read_frame
@@ -49,11 +48,11 @@ class JobQueue:
     def get(self) -> dict[str, Any]:
         return self._waiting.get()
 
-    def is_cancelled(self, number: int) -> bool:
-        return number in self._cancelled
-
-    def discard(self, number: int) -> None:
-        self._cancelled.discard(number)
+    def discard(self, number: int) -> bool:
+        """Return whether a job has been cancelled before it starts; forget it and earlier ones."""
+        was_cancelled = number in self._cancelled
+        self._cancelled -= {each for each in tuple(self._cancelled) if each <= number}
+        return was_cancelled
 
 
 def main() -> None:
@@ -64,30 +63,19 @@ def main() -> None:
     session: dict[str, Any] = {}
     while True:
         message = jobs.get()
-        for answer in _answers(message, session, jobs):
-            output.write(encode_frame({"id": message["id"], **answer}))
+        if not jobs.discard(message["id"]):
+            output.write(encode_frame({"id": message["id"], **_run(message, session)}))
             output.flush()
-        jobs.discard(message["id"])
 
 
-def _answers(
-    message: dict[str, Any], session: dict[str, Any], jobs: JobQueue
-) -> Iterator[dict[str, Any]]:
-    """Run a job; yield each of its results, then its end or its error."""
-    number = message["id"]
+def _run(message: dict[str, Any], session: dict[str, Any]) -> dict[str, Any]:
+    """Run a job; return its result or its error."""
     try:
-        if jobs.is_cancelled(number):
-            yield {"end": True}
-            return
         module, _, name = JOBS[message["job"]].partition(":")
         function = getattr(importlib.import_module(module), name)
-        for result in function(session, **message["arguments"]):
-            if jobs.is_cancelled(number):
-                break
-            yield {"result": result}
-        yield {"end": True}
+        return {"result": function(session, **message["arguments"])}
     except BaseException as error:  # an exit of a component must not end the process
-        yield {"error": _describe(error)}
+        return {"error": _describe(error)}
 
 
 def _describe(error: BaseException) -> str:

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
 from typing import Any
 
 from zoo.errors import ZooError
@@ -32,7 +31,7 @@ class WorkerClient:
         self._reader: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._numbers = itertools.count()
-        self._answers: dict[int, asyncio.Queue[dict[str, Any]]] = {}
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
     async def start(self) -> asyncio.subprocess.Process:
         """Start the process, if it does not run."""
@@ -60,37 +59,27 @@ class WorkerClient:
             await self._reader
 
     async def call(self, job: str, **arguments: Any) -> Any:
-        """Return the result of a job that has one.
+        """Return the result of a job; it is cancelled if nobody waits for it any more.
 
         Raises:
             ZooError: if the job fails, or takes too long.
         """
-        async for result in self.stream(job, **arguments):
-            return result
-        raise ZooError(f"{job}: cancelled")
-
-    async def stream(self, job: str, **arguments: Any) -> AsyncIterator[Any]:
-        """Yield the results of a job as they come; the job is cancelled if nobody waits for it."""
         process = await self.start()
         assert process.stdin is not None
         number = next(self._numbers)
-        answers = self._answers[number] = asyncio.Queue()
-        ended = False
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
         try:
             await self._send(process, {"id": number, "job": job, "arguments": arguments})
-            while True:
-                answer = await self._next(answers, process)
-                ended = "result" not in answer
-                if "error" in answer:
-                    raise ZooError(answer["error"])
-                if ended:
-                    return
-                yield answer["result"]
+            found = await self._wait(answer)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                process.stdin.write(encode_frame({"cancel": number}))
+            raise
         finally:
             del self._answers[number]
-            if not ended and process.returncode is None:
-                with contextlib.suppress(OSError):
-                    process.stdin.write(encode_frame({"cancel": number}))
+        if "error" in found:
+            raise ZooError(found["error"])
+        return found["result"]
 
     async def _send(self, process: asyncio.subprocess.Process, message: dict[str, Any]) -> None:
         assert process.stdin is not None
@@ -100,11 +89,9 @@ class WorkerClient:
         except OSError:
             raise ZooError(self._ended()) from None
 
-    async def _next(
-        self, answers: asyncio.Queue[dict[str, Any]], process: asyncio.subprocess.Process
-    ) -> dict[str, Any]:
+    async def _wait(self, answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
         try:
-            return await asyncio.wait_for(answers.get(), self.max_seconds)
+            return await asyncio.wait_for(answer, self.max_seconds)
         except TimeoutError:
             await self.stop()
             message = f"took longer than {self.max_seconds:g} seconds and was ended"
@@ -117,12 +104,15 @@ class WorkerClient:
             while True:
                 head = await process.stdout.readexactly(LENGTH_BYTES)
                 answer = await _load(await process.stdout.readexactly(int.from_bytes(head, "big")))
-                waiting = self._answers.get(answer["id"])
-                if waiting is not None:
-                    waiting.put_nowait(answer)
+                self._resolve(answer["id"], answer)
         await process.wait()
-        for waiting in self._answers.values():
-            waiting.put_nowait({"error": self._ended()})
+        for number in list(self._answers):
+            self._resolve(number, {"error": self._ended()})
+
+    def _resolve(self, number: int, answer: dict[str, Any]) -> None:
+        waiting = self._answers.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
 
     def _ended(self) -> str:
         return f"the process that {self.name} ended; try again, it starts with the next request"

@@ -73,13 +73,6 @@ class UiServer:
         assert status == 200, content
         return json.loads(content)
 
-    def lines(self, path: str, body: Any) -> list[Any]:
-        """Return the lines of JSON of an answer."""
-        headers = {"Authorization": f"Bearer {self.token}"}
-        status, _, content = self.send("POST", path, headers, body)
-        assert status == 200, content
-        return [json.loads(line) for line in content.decode().splitlines()]
-
     def interrupt(self) -> tuple[int, str, str]:
         """Press Ctrl-C; return exit code, standard output and standard error."""
         os.kill(self.process.pid, signal.SIGINT)

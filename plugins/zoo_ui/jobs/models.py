@@ -16,17 +16,21 @@ from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError, ZooWarning
 from zoo.generation.prediction import can_predict
 from zoo.generation.unknown_symbols import describe_unknown
+from zoo.inspection.attending import view_output
+from zoo.inspection.page import page_text
+from zoo.inspection.passes import OutputOptions
 from zoo.interfaces import Model
 
 _MAX_MODELS = 2
 _MAX_NEW_TOKENS = 64
+_MAX_NAME = 80
 
 
-def describe(session: dict[str, Any], *, model: str) -> Iterator[dict[str, Any]]:
-    """Yield what a model takes and computes."""
+def describe(session: dict[str, Any], *, model: str) -> dict[str, Any]:
+    """Return what a model takes and computes."""
     loaded = _load(session, model)
     parameters = sum(parameter.numel() for parameter in loaded.parameters())
-    yield {
+    return {
         "name": loaded.name,
         "parameters": parameters,
         "task": _task(loaded),
@@ -36,8 +40,8 @@ def describe(session: dict[str, Any], *, model: str) -> Iterator[dict[str, Any]]
     }
 
 
-def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what ``zoo generate`` or ``zoo predict`` prints for one input."""
+def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``zoo generate`` or ``zoo predict`` prints for one input."""
     loaded = _load(session, model)
     task = _task(loaded)
     if task == "none":
@@ -52,7 +56,14 @@ def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> Ite
             unknown = None
             answer = predict_lines(loaded, [line])[0].as_json()
     messages = [str(each.message) for each in caught if issubclass(each.category, ZooWarning)]
-    yield {"task": task, **answer, "warnings": [*messages, *([unknown] if unknown else [])]}
+    return {"task": task, **answer, "warnings": [*messages, *([unknown] if unknown else [])]}
+
+
+def attend(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> str:
+    """Return the page of what ``zoo attend`` shows for one input."""
+    loaded = _load(session, model)
+    with _input(value) as line:
+        return page_text(view_output(loaded, line, OutputOptions(), source=model))
 
 
 def _load(session: dict[str, Any], name: str) -> Model:
@@ -98,8 +109,8 @@ def _input(value: Mapping[str, Any]) -> Iterator[str]:
     if "text" in value:
         yield str(value["text"])
         return
-    suffix = Path(str(value["file"])).suffix[:8]
+    name = Path(str(value["file"])).name[-_MAX_NAME:]
     with tempfile.TemporaryDirectory(prefix="zoo-ui-") as folder:
-        path = Path(folder) / f"input{suffix}"
+        path = Path(folder) / (name or "input")
         path.write_bytes(base64.b64decode(value["content"]))
         yield str(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from zoo.errors import SpecError, ZooWarning
@@ -19,39 +19,41 @@ Session = dict[str, Any]
 """What a worker process keeps between its jobs."""
 
 
-def schema(session: Session) -> Iterator[dict[str, Any]]:
-    """Yield the JSON Schema of specs."""
-    yield spec_schema(default_registry())
+def schema(session: Session) -> dict[str, Any]:
+    """Return the JSON Schema of specs."""
+    return spec_schema(default_registry())
 
 
-def open_spec(session: Session, *, source: str) -> Iterator[dict[str, Any]]:
-    """Yield a spec by name or file as plain data, merged over the specs that it extends."""
+def open_spec(session: Session, *, source: str) -> dict[str, Any]:
+    """Return a spec by name or file as plain data, merged over the specs that it extends."""
     document = load_document(source, default_registry())
-    yield {"data": document.data}
+    return {"data": document.data}
 
 
-def check(session: Session, *, data: Any) -> Iterator[dict[str, Any]]:
-    """Yield what ``zoo check --json`` prints for a spec, and the warnings."""
-    yield _check(data)
+def check(session: Session, *, data: Any) -> dict[str, Any]:
+    """Return what ``zoo check --json`` prints for a spec, and the warnings."""
+    report = _check(data)
     if not session.get("frozen"):  # imports of the first check are never freed
         session["frozen"] = True
         gc.freeze()
+    return report
 
 
 def check_candidate(
     session: Session, *, data: Any, path: Sequence[str | int], values: Sequence[Any]
-) -> Iterator[dict[str, Any]]:
-    """Yield the first of several values at a path with which a spec passes, with its sizes; if none
-    does, the problem of the first."""
+) -> dict[str, Any]:
+    """Return the first of several values at a path with which a spec passes, with its sizes.
+
+    If none does, the problem of the first is returned.
+    """
     first: dict[str, Any] | None = None
     for value in values:
         report = _check(_replaced(data, path, value))
         if report["ok"]:
-            yield {"ok": True, "value": value} | {k: report[k] for k in ("parameters", "bytes")}
-            return
+            return {"ok": True, "value": value} | {k: report[k] for k in ("parameters", "bytes")}
         first = first or {"ok": False, "reason": report["errors"][0]["message"]}
     assert first is not None
-    yield first
+    return first
 
 
 def _check(data: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ async function openText(text, errors) {
   try {
     const answer = await request("/api/parse", { text });
     if (!answer.ok) errors.replaceChildren(problems(answer.errors, () => {}));
-    else if (answer.data?.page === "models") location.hash = address(["models"], { model: answer.data.model, text: answer.data.text });
+    else if (answer.data?.page === "models") location.hash = address(["models"], { model: answer.data.model, text: answer.data.text, png: answer.data.png });
     else if (answer.data === null || typeof answer.data !== "object" || Array.isArray(answer.data)) errors.replaceChildren(problem("A spec is a mapping, such as 'zoo: 1'."));
     else await open(answer.data);
   } catch (error) {

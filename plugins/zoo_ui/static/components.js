@@ -1,6 +1,6 @@
 // The pages of components: a list that is searched, and one page for each.
 
-import { h, get, lines, announce, copyButton, problem } from "./dom.js";
+import { h, get, request, copyButton, problem } from "./dom.js";
 import { address, replace } from "./state.js";
 import { registry } from "./registry.js";
 import { formula } from "./formula.js";
@@ -108,7 +108,7 @@ function fragment(component, settable) {
 /** The laws of a component, run when the button is pressed. */
 function laws(component, signal) {
   const list = h("ul", { class: "laws" });
-  const status = h("p", { class: "muted" }, "The tests that every component of this kind passes, run on small configurations of it.");
+  const status = h("p", { class: "muted", role: "status" }, "The tests that every component of this kind passes, run on small configurations of it.");
   const button = h("button", { type: "button", onclick: run }, "Run the laws");
 
   async function run() {
@@ -117,11 +117,15 @@ function laws(component, signal) {
     const rows = new Map();
     status.textContent = "Running …";
     try {
-      for await (const outcome of lines("/api/laws", component, signal)) add(rows, outcome);
+      const run = crypto.randomUUID();
+      for (let isComplete = false; !isComplete && !signal.aborted;) {
+        const answer = await request("/api/laws", { run, ...component }, signal);
+        for (const outcome of answer.outcomes) add(rows, outcome);
+        isComplete = answer.is_complete;
+      }
       const failed = [...rows.values()].filter((row) => row.counts.failed).length;
       const badge = failed ? `${failed} of ${rows.size} laws fail` : `all ${rows.size} laws hold`;
       status.textContent = badge;
-      announce(badge);
     } catch (error) {
       if (error.name !== "AbortError") status.replaceChildren(problem(error));
     }

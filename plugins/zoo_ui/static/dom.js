@@ -39,32 +39,9 @@ export async function get(path, parameters = {}) {
   return read(await send(query ? `${path}?${query}` : path));
 }
 
-function post(path, body, signal) {
-  const headers = { "Content-Type": "application/json" };
-  return send(path, { method: "POST", headers, body: JSON.stringify(body), signal });
-}
-
 export async function request(path, body, signal) {
-  return read(await post(path, body, signal));
-}
-
-/** Yield the lines of JSON of a response as they come. */
-export async function* lines(path, body, signal) {
-  const response = await post(path, body, signal);
-  if (!response.headers.get("Content-Type").includes("ndjson")) await read(response);
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const parts = (rest + value).split("\n");
-    rest = parts.pop();
-    for (const part of parts) {
-      const line = JSON.parse(part);
-      if (line.error) throw new Error(line.error);
-      if (!line.end) yield line;
-    }
-  }
+  const headers = { "Content-Type": "application/json" };
+  return read(await send(path, { method: "POST", headers, body: JSON.stringify(body), signal }));
 }
 
 export function count(number) {

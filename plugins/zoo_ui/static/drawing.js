@@ -19,6 +19,7 @@ export class Drawing {
 
   clear() {
     this.isEmpty = true;
+    this.loaded = null;
     this.context.fillStyle = "black";
     this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
   }
@@ -43,10 +44,12 @@ export class Drawing {
     this.context.stroke();
     this.last = next;
     this.isEmpty = false;
+    this.loaded = null;
   }
 
   /** Return the drawing as PNG in base64, in the size that the model takes. */
   content() {
+    if (this.loaded) return this.loaded;
     const small = h("canvas", { width: this.width, height: this.height });
     const context = small.getContext("2d");
     context.imageSmoothingQuality = "high";
@@ -61,5 +64,6 @@ export class Drawing {
     await image.decode();
     this.context.drawImage(image, 0, 0, this.canvas.width, this.canvas.height);
     this.isEmpty = false;
+    this.loaded = content;
   }
 }

@@ -34,7 +34,7 @@ function showChoice(content, known) {
 async function showModel(content, name, query, signal) {
   content.replaceChildren(h("h1", {}, name), h("p", { class: "muted", role: "status" }, "Loading torch and the model …"));
   const model = await request("/api/model", { model: name }, signal);
-  if (!signal.aborted) new ModelPage(content, name, model, query, signal);
+  if (!signal.aborted) await new ModelPage(content, name, model, query, signal).start();
 }
 
 /** A text for the shell in quotes. */
@@ -47,14 +47,14 @@ class ModelPage {
     Object.assign(this, { name, model, query, signal, file: null });
     this.output = h("div", { class: "output", role: "status" });
     this.view = h("div", { class: "view" });
-    this.yaml = h("pre", { tabindex: "0" });
+    this.yaml = h("pre", { tabindex: "0", class: "wrapped", id: "yaml" });
     this.input = this.makeInput();
-    const canRun = model.task !== "none" && this.input !== null;
+    this.canRun = model.task !== "none" && this.input !== null;
     content.replaceChildren(
       h("p", { class: "crumbs" }, h("a", { href: "#/models" }, "Models")),
       h("h1", {}, name, h("span", { class: "tag" }, `${count(model.parameters)} parameters`)),
       h("div", { class: "columns" },
-        h("div", {}, canRun
+        h("div", {}, this.canRun
           ? h("form", { class: "run", onsubmit: (event) => this.submit(event) }, this.input,
             h("div", { class: "buttons" }, h("button", {}, model.task === "generate" ? "Generate" : "Predict"),
               h("button", { type: "button", class: "quiet", onclick: () => this.attend() }, "Show attention")))
@@ -63,9 +63,14 @@ class ModelPage {
         h("aside", {}, h("section", { class: "panel" }, h("div", { class: "heading" }, h("h2", {}, "This state"), copyButton("Copy YAML", () => this.yaml.textContent)), this.yaml),
           model.spec ? h("details", { class: "panel" }, h("summary", {}, "Spec"), h("pre", { tabindex: "0" }, toYaml(model.spec))) : "")),
       this.view);
+  }
+
+  /** Restore the drawing and the results that the address names. */
+  async start() {
+    if (this.drawing && this.query.has("png")) await this.drawing.load(this.query.get("png"));
     this.update();
-    if (canRun && query.has("run")) this.run();
-    if (canRun && query.has("attend")) this.attend();
+    if (this.canRun && this.query.has("run")) await this.run();
+    if (this.canRun && this.query.has("attend")) await this.attend();
   }
 
   makeInput() {
@@ -93,7 +98,6 @@ class ModelPage {
   imageInput(size) {
     this.drawing = new Drawing(size);
     this.drawing.canvas.addEventListener("pointerup", () => this.update());
-    if (this.query.has("png")) this.drawing.load(this.query.get("png"));
     const clear = h("button", { type: "button", class: "quiet", onclick: () => {
       this.drawing.clear();
       this.update();
@@ -142,7 +146,7 @@ class ModelPage {
     await this.work(this.view, "Computing the attention …", async () => {
       this.update("attend");
       const { view } = await request("/api/attend", { model: this.name, input: this.value() }, this.signal);
-      return [h("h2", {}, "Attention"), h("iframe", { src: `/view/${view}`, title: "Attention", sandbox: "allow-scripts allow-downloads" })];
+      return [h("h2", {}, "Attention"), h("iframe", { src: `/view/${view}`, title: "Attention", sandbox: "allow-scripts" })];
     });
   }
 

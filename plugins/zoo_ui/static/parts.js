@@ -1,6 +1,6 @@
 // The parts that fit a slot, with the difference in parameters, and a comparison of one with the present.
 
-import { h, count, copyButton, lines, problem } from "./dom.js";
+import { h, count, copyButton, problem, request } from "./dom.js";
 import { formatPath, valueAt } from "./schema.js";
 import { toYaml, flow } from "./yaml.js";
 
@@ -31,14 +31,11 @@ function dialog(title, ...children) {
 export function chooseParts({ schema, data, path, field, parameters, onselect }) {
   const value = valueAt(data, path);
   const current = value === undefined || value === null ? null : schema.partOf(field, value);
-  const controller = new AbortController();
   const status = h("p", { class: "muted", role: "status" }, "Checking each part in this slot …");
   const list = h("ul", { class: "parts" });
   const rejected = h("ul", { class: "problems" });
   const others = h("details", { hidden: true }, h("summary", {}), rejected);
   const element = dialog(`Parts for ${formatPath(path)}`, status, list, others);
-  let isComplete = false;
-  element.addEventListener("close", () => isComplete || controller.abort());
 
   const candidates = field.parts.map((part) => ({ type: part.type ?? "", values: part === current ? [value] : schema.candidates(part, value, data) }));
   const wanted = new Map(field.parts.map((part) => [part.type ?? "", part]));
@@ -71,11 +68,14 @@ export function chooseParts({ schema, data, path, field, parameters, onselect })
 
   async function check() {
     try {
-      for await (const result of lines("/api/parts", { data, path, candidates }, controller.signal)) add(result);
-      isComplete = true;
+      for (const { type, values } of candidates) {
+        if (!element.open) return;
+        const result = await request("/api/part", { data, path, values });
+        add({ type, ...result });
+      }
       status.textContent = `${list.children.length} of ${candidates.length} parts fit; the number is the difference in parameters.`;
     } catch (error) {
-      if (error.name !== "AbortError") status.replaceChildren(problem(error));
+      status.replaceChildren(problem(error));
     }
   }
   check();

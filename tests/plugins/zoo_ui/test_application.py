@@ -80,28 +80,30 @@ def test_a_newer_check_of_a_page_supersedes_older_ones(server, spec):
 
 def test_parts_are_checked_in_their_slot(server, spec):
     path = ["model", "decoder", "attention", "scorer"]
-    candidates = [
-        {"type": "additive", "values": [{"type": "additive", "hidden": 8}, "additive"]},
-        {"type": "absent", "values": ["absent"]},
-        {"type": "general", "values": [{"type": "general", "hidden": 8}, "general"]},
-    ]
-    *rows, end = server.lines("/api/parts", {"data": spec, "path": path, "candidates": candidates})
-    assert end == {"end": True}
-    additive, absent, general = rows
+
+    def check_part(*values):
+        return server.call("/api/part", {"data": spec, "path": path, "values": values})
+
+    additive = check_part({"type": "additive", "hidden": 8}, "additive")
     assert (additive["ok"], additive["value"]) == (True, {"type": "additive", "hidden": 8})
+    absent = check_part("absent")
     assert (absent["ok"], absent["reason"][:17]) == (False, "no scorer named '")
+    general = check_part({"type": "general", "hidden": 8}, "general")
     assert (general["ok"], general["value"]) == (True, "general")
     assert general["parameters"] != additive["parameters"]
 
 
 def test_laws_run_one_after_the_other(server):
-    body = {"kind": "alignment", "plugin": "alignment", "name": "soft"}
-    *outcomes, end = server.lines("/api/laws", body)
-    assert end == {"end": True}
+    body = {"run": "a", "kind": "alignment", "plugin": "alignment", "name": "soft"}
+    outcomes, is_complete = [], False
+    while not is_complete:
+        answer = server.call("/api/laws", body)
+        outcomes += answer["outcomes"]
+        is_complete = answer["is_complete"]
     assert {outcome["status"] for outcome in outcomes} <= {"passed", "skipped"}
     assert all(outcome["statement"] for outcome in outcomes)
-    (error,) = server.lines("/api/laws", body | {"name": "absent"})
-    assert error == {"error": "no alignment named 'alignment:absent' is installed"}
+    absent = server.call("/api/laws", body | {"name": "absent"})
+    assert absent == {"error": "no alignment named 'alignment:absent' is installed"}
 
 
 @pytest.mark.parametrize(
