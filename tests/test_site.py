@@ -1,10 +1,13 @@
 """The site of docs/site: pages of everything, current facts, equations that parse, no network."""
 
 import json
+import os
 import posixpath
 import re
 import shutil
 import subprocess
+import sys
+from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 from browser_kit import Visit, chromium, screenshot_folder
@@ -43,6 +46,17 @@ def pages(folder):
 @pytest.fixture(scope="module")
 def site(folder, pages):
     return build_html(folder / "pages", folder / "html")
+
+
+@pytest.mark.slow
+def test_the_build_takes_at_most_15_seconds_of_one_core(tmp_path):
+    before = getrusage(RUSAGE_CHILDREN)
+    script = DOCS / "site" / "build_site.py"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, env=environment)
+    after = getrusage(RUSAGE_CHILDREN)
+    assert (tmp_path / "html" / "index.html").is_file()
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime <= 15
 
 
 def test_what_has_no_page_fails_the_build(pages, data):

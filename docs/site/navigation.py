@@ -5,7 +5,6 @@ GUIDES = {
         "quickstart",
         "concepts",
         "specs",
-        "command-line",
         "attend",
         "ui",
         "own-files",
