@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class Requests:
         self._checks = NewestChecks(self._checker)
         self._views = ViewStore()
         self._schema: asyncio.Task[Any] | None = None
+        self._parts_loaded: asyncio.Task[Any] | None = None
         self._loading = asyncio.Lock()
 
     async def _index(self) -> Index:
@@ -75,12 +76,13 @@ class Requests:
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Load torch in the background while the first page is read; end all processes at last."""
-        self._schema = asyncio.create_task(self._checker.call("schema"))
-        self._schema.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._schema = _in_background(self._checker.call("schema"))
         try:
             yield
         finally:
-            self._schema.cancel()
+            for task in (self._schema, self._parts_loaded):
+                if task is not None:
+                    task.cancel()
             await asyncio.gather(*(w.stop() for w in (self._checker, self._parts, self._models)))
 
     async def page(self, request: Request) -> Response:
@@ -101,9 +103,10 @@ class Requests:
 
     async def schema(self, request: Request) -> Response:
         if self._schema is None or (self._schema.done() and self._schema.exception()):
-            self._schema = asyncio.create_task(self._checker.call("schema"))
+            self._schema = _in_background(self._checker.call("schema"))
         schema = await asyncio.shield(self._schema)
-        asyncio.get_running_loop().create_task(self._parts.start())
+        if self._parts_loaded is None:
+            self._parts_loaded = _in_background(self._parts.call("load"))
         return JSONResponse(schema)
 
     async def spec(self, request: Request) -> Response:
@@ -165,6 +168,13 @@ def create_application(index: Index | None) -> Starlette:
     return Starlette(
         routes=requests.routes(), lifespan=requests.lifespan, exception_handlers=handlers
     )
+
+
+def _in_background(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Start work whose error is raised only where its result is used."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 def _model_arguments(body: dict[str, Any]) -> dict[str, Any]:

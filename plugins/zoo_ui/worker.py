@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from zoo_ui.frames import encode_frame, read_frame
 
 JOBS = {
+    "load": "zoo_ui.jobs.specs:load",
     "schema": "zoo_ui.jobs.specs:schema",
     "open": "zoo_ui.jobs.specs:open_spec",
     "check": "zoo_ui.jobs.specs:check",

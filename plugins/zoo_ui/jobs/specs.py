@@ -19,6 +19,11 @@ Session = dict[str, Any]
 """What a worker process keeps between its jobs."""
 
 
+def load(session: Session) -> None:
+    """Load torch and the components, so that the next job does not wait for them."""
+    default_registry()
+
+
 def schema(session: Session) -> dict[str, Any]:
     """Return the JSON Schema of specs."""
     return spec_schema(default_registry())

@@ -101,8 +101,8 @@ function parametersTable(parameters) {
 
 function fragment(component, settable) {
   const required = settable.filter((each) => each.default === "required").map((each) => [each.name, "…"]);
-  const text = toYaml({ [component.kind]: { type: component.name, ...Object.fromEntries(required) } });
-  return h("section", { class: "panel" }, h("h2", {}, "In a spec"), h("pre", { tabindex: "0" }, text), copyButton("Copy YAML", () => text));
+  const text = toYaml({ type: component.name, ...Object.fromEntries(required) });
+  return h("section", { class: "panel" }, h("h2", {}, `In a slot for ${component.kind === "part" ? component.slots.join(" or ") : component.kind}`), h("pre", { tabindex: "0" }, text), copyButton("Copy YAML", () => text));
 }
 
 /** The laws of a component, run when the button is pressed. */

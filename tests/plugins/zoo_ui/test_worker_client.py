@@ -2,11 +2,18 @@
 
 import asyncio
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from zoo import ZooError
 from zoo_ui.worker_client import WorkerClient
+
+
+def _run(scenario):
+    """Run a coroutine in a thread: playwright keeps an event loop in the main one."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, scenario()).result()
 
 
 def test_errors_of_jobs_are_raised_and_an_ended_process_starts_again():
@@ -26,7 +33,7 @@ def test_errors_of_jobs_are_raised_and_an_ended_process_starts_again():
         assert (await client.start()).pid != process.pid
         await client.stop()
 
-    asyncio.run(scenario())
+    _run(scenario)
 
 
 def test_a_job_that_takes_too_long_is_ended_with_its_process():
@@ -38,4 +45,4 @@ def test_a_job_that_takes_too_long_is_ended_with_its_process():
             await client.call("absent")
         assert process.returncode == -signal.SIGKILL
 
-    asyncio.run(scenario())
+    _run(scenario)
