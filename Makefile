@@ -6,7 +6,7 @@ BIN := .venv/bin
 # tests that imports torch compiles it again, which takes 7 s.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow nightly lint types hooks bench dist clean
+.PHONY: demo test slow nightly lint types hooks bench docs dist clean
 
 demo: .venv/installed-text,view
 	$(BIN)/zoo demo
@@ -42,6 +42,9 @@ bench: .venv/installed-test
 	$(BIN)/python lab/benchmarks/joint_ctc.py
 	$(BIN)/python lab/benchmarks/parameters.py
 	$(BIN)/python lab/benchmarks/metrics.py
+
+docs: .venv/installed-docs
+	$(BIN)/python docs/site/build_site.py
 
 dist: .venv/installed-test
 	rm -rf dist

@@ -111,6 +111,7 @@ NOT_RUN = {
     "artifact.md",
     "atlas.md",
     "components.md",
+    "concepts.md",
     "data.md",
     "glossary.md",
     "fast-lane.md",
@@ -124,12 +125,15 @@ NOT_RUN = {
     "plugins.md",
     "reproductions.md",
     "spec-language.md",
+    "ten-minute-plugin.md",
     "ui.md",
 }
-"""Pages without commands to run; tests/hub runs that of the Hub, tests/plugins/zoo_ui `zoo ui`."""
+"""Pages without commands to run; tests/hub runs that of the Hub, tests/test_third_party.py that of
+the plugin, tests/plugins/zoo_ui `zoo ui`."""
 
 
 LIBRARIES = {
+    "bring-a-model.md": ("transformers",),
     "hugging-face-trainer.md": ("transformers", "accelerate"),
     "lightning.md": ("lightning",),
 }

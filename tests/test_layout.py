@@ -13,7 +13,9 @@ ROOT = TESTS.parent
 CROSS_CUTTING = {
     "written by earlier versions": ["artifact/compatibility"],
     "commands as they are run": [
+        "cli/exit_codes",
         "cli/failures",
+        "cli/json_output",
         "cli/wrong_inputs",
         "cli/verbs",
         "exchange/cli",

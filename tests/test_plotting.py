@@ -53,3 +53,12 @@ def test_a_png_file_that_cannot_be_written_is_an_error(tmp_path):
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ZooError, match="cannot be written"):
         write_png(new_figure(1, 1), tmp_path / "missing" / "picture.png")
+
+
+def test_svg_rounds_coordinates_and_not_texts():
+    figure = new_figure(2, 1)
+    figure.text(0.123456, 0.5, "arXiv:1706.03762", parse_math=False)
+    text = render_svg(figure)
+    assert "arXiv:1706.03762" in text
+    assert not re.search(r'"[^"]*\d\.\d{3,}[^"]*"', text)
+    assert "scale(0.015625)" in render_svg(figure, text_as_paths=True)

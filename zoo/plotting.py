@@ -66,4 +66,6 @@ def render_svg(figure: Any, *, text_as_paths: bool = False) -> str:
 
 
 def _round_numbers(tag: re.Match[str]) -> str:
-    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", tag[0])
+    # The factor of the outlines of letters, 1 / 64, needs its digits.
+    pattern = r"(?<!scale\()(?<!\d)\d+\.\d{3,}"
+    return re.sub(pattern, lambda number: f"{float(number[0]):.2f}", tag[0])

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from string import Template
 
+from completeness import MissingPages
 from html_body import Body, BodyRenderer, broken_links
 from search_index import search_script
 from sidebar import Sidebar, outline
@@ -83,5 +84,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except BrokenLinks as error:
+    except (BrokenLinks, MissingPages) as error:
         sys.exit(str(error))

@@ -15,6 +15,15 @@ from zoo.interfaces import KINDS
 from zoo.testing.laws import LAWS
 from zoo_lab.bench.bench_table import comparison_rows
 
+_LAWS = (
+    "Every component of the kind is tested against these laws; `zoo test-plugin` runs them on "
+    "those of your plugin."
+)
+_COMPONENTS = (
+    "Each has a page with its equation, parameters, shapes, laws that it passes, and the specs "
+    "that use it. `zoo list` prints those of the plugins that you have installed, `zoo show NAME` "
+    "one of them; the [cheatsheet](cheatsheet.md) has all equations on one page."
+)
 _KIND = re.compile(r"(components? of kind) (\w+)")
 _PART = re.compile(r"\b([A-Z]\w+) \(keys: [^)]*\)")
 
@@ -135,8 +144,7 @@ def _kind(kind: str, components: Sequence[ComponentRecord]) -> str:
         *doc.body,
         table(("name", "", "paper"), rows),
         "## Laws",
-        "Every component of the kind is tested against these laws; `zoo test-plugin` runs them on "
-        "those of your plugin.",
+        _LAWS,
         table(("law", ""), laws),
         "## Interface",
         f"`zoo.plugin.{KINDS[kind].__name__}`, {source_link(KINDS[kind])}.",
@@ -147,10 +155,7 @@ def _kind(kind: str, components: Sequence[ComponentRecord]) -> str:
 def _all(components: Sequence[ComponentRecord], kinds: Sequence[str]) -> str:
     sections = [
         "# Components",
-        f"{len(components)} components of {len(kinds)} kinds. Each has a page with its equation, "
-        "parameters, shapes, the laws that it passes, and the specs that use it. `zoo list` prints "
-        "those of the plugins that you have installed, `zoo show NAME` one of them; the "
-        "[cheatsheet](cheatsheet.md) has all equations on one page.",
+        f"{len(components)} components of {len(kinds)} kinds. {_COMPONENTS}",
     ]
     for kind in kinds:
         doc = parse(inspect.getdoc(KINDS[kind]) or "")

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -65,7 +66,7 @@ class BodyRenderer:
 def _set_anchors(tokens: Sequence[Token]) -> Any:
     """Set the anchors of headings, as GitHub does, and yield the headings."""
     used: dict[str, int] = {}
-    for token, inline in zip(tokens, tokens[1:], strict=False):
+    for token, inline in pairwise(tokens):
         if token.type != "heading_open":
             continue
         text = plain_text(inline)
@@ -102,7 +103,7 @@ def _words(tokens: Sequence[Token]) -> str:
 
 def _summary(tokens: Sequence[Token]) -> str:
     """Return the first paragraph with a sentence; lines of links and pictures are skipped."""
-    for token, inline in zip(tokens, tokens[1:], strict=False):
+    for token, inline in pairwise(tokens):
         if token.type == "paragraph_open" and token.level == 0:
             text = plain_text(inline)
             if " · version " not in text and text.strip().endswith((".", ":", ")")):
@@ -114,13 +115,16 @@ def _fence(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env
     token = tokens[index]
     language = token.info.strip().split(" ")[0]
     if language == "math":
-        return f'<div class="math" {_SCROLLS} aria-label="equation">{html.escape(token.content)}</div>\n'
+        text = html.escape(token.content)
+        return f'<div class="math" {_SCROLLS} aria-label="equation">{text}</div>\n'
     return _block(token.content, language)
 
 
 def _code_block(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     content = tokens[index].content
-    return _block(content, "bash" if re.match(r"(zoo|pip|make|python|torchrun|\.) ", content) else "")
+    return _block(
+        content, "bash" if re.match(r"(zoo|pip|make|python|torchrun|\.) ", content) else ""
+    )
 
 
 def _block(content: str, language: str) -> str:

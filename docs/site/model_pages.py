@@ -8,11 +8,15 @@ from typing import Any
 import yaml
 from docstrings import parse
 from page_text import code_block, link, math_block, prose, table
-from site_data import DOCS, REPOSITORY, ROOT, SiteData, component_page, paper_link
+from site_data import REPOSITORY, ROOT, SiteData, component_page, paper_link
 
 from zoo.cli.output import format_bytes
 
 PICTURES = "pictures"
+_CHEATSHEET = (
+    "The equation and the paper of every component, by kind. Accelerations compute the equations "
+    "of the classes that they serve; datasets have none."
+)
 
 
 def spec_pages(data: SiteData) -> dict[str, str]:
@@ -51,8 +55,7 @@ def _spec(name: str, path: Path, data: SiteData, published: dict[str, Any]) -> s
     sections = [
         f"# {name}",
         prose(_description(path)),
-        f"{tree['parameters']:,} parameters, {format_bytes(tree['bytes'])} in the dtype of the "
-        f"spec · [`{file}`]({REPOSITORY}{file})",
+        f"{_size(tree)} · [`{file}`]({REPOSITORY}{file})",
     ]
     if published:
         sections.append(f"**Paper:** {paper_link(prose(published['paper']))}")
@@ -63,6 +66,10 @@ def _spec(name: str, path: Path, data: SiteData, published: dict[str, Any]) -> s
     links = [f"{each.kind} {link(f'`{each.name}`', component_page(each), page)}" for each in used]
     sections += ["## Components", ", ".join(links) + "."]
     return "\n\n".join(sections) + "\n"
+
+
+def _size(tree: dict[str, Any]) -> str:
+    return f"{tree['parameters']:,} parameters, {format_bytes(tree['bytes'])}"
 
 
 def _tree(rows: Sequence[Sequence[Any]]) -> str:
@@ -100,7 +107,9 @@ def model_pages(data: SiteData) -> dict[str, str]:
 
 
 def _results(model: dict[str, Any]) -> str:
-    return ", ".join(f"{each.get('label') or each['metric']} {each['value']}" for each in model["results"])
+    return ", ".join(
+        f"{each.get('label') or each['metric']} {each['value']}" for each in model["results"]
+    )
 
 
 def _model(model: dict[str, Any], card: str) -> str:
@@ -108,20 +117,21 @@ def _model(model: dict[str, Any], card: str) -> str:
     _, _, body = card.removeprefix("---\n").partition("\n---\n")
     body = re.sub(r"<!--.*?-->\s*", "", body).strip()
     body = body.replace("(tree.svg)", f"({name}.svg)")
-    title, _, rest = body.partition("\n")
-    picture = sorted((DOCS / PICTURES).glob(f"attention-{name}.*"))
-    sections = [f"# {name}"]
-    for each in picture:
-        sections.append(f"![What {name} attends to](../{PICTURES}/{each.name})")
-    sections += [
-        f"{format_bytes(shipped['bytes'])}, {shipped['dtype']}; trained by `zoo reproduce "
-        f"{shipped['recipe']}` ([result](../reproductions.md#{shipped['recipe']})). What follows is "
-        "its model card.",
-        rest.strip(),
+    recipe = shipped["recipe"]
+    size = f"{format_bytes(shipped['bytes'])}, {shipped['dtype']}"
+    origin = f"trained by `zoo reproduce {recipe}` ([result](../reproductions.md#{recipe}))"
+    sections = [
+        f"# {name}",
+        f"{size}; {origin}. What follows the picture is its model card.",
+        f"![What {name} attends to](../{PICTURES}/attention-{name}.png)",
+        body.partition("\n")[2].strip(),
         "## Training data",
         table(
             ("data set", "licence", "attribution"),
-            [(_data_link(each), prose(each["licence"]), prose(each["attribution"])) for each in shipped["data"]],
+            [
+                (_data_link(each), prose(each["licence"]), prose(each["attribution"]))
+                for each in shipped["data"]
+            ],
         ),
     ]
     return "\n\n".join(sections) + "\n"
@@ -135,8 +145,7 @@ def cheatsheet(data: SiteData) -> str:
     """Return the page with the equation and paper of every component."""
     sections = [
         "# Cheatsheet",
-        "The equation and the paper of every component, by kind. Accelerations compute the "
-        "equations of the classes that they serve; datasets have none.",
+        _CHEATSHEET,
     ]
     for kind in data.index.kinds:
         found = list(_equations(data, kind))
@@ -162,5 +171,3 @@ def all_equations(data: SiteData) -> dict[str, list[str]]:
     rows = [(f"{each.kind}/{each.name}", each.doc) for each in data.index.components()]
     rows += [(f"parts/{each.name}", each.doc) for each in data.index.parts]
     return {name: equations for name, doc in rows if (equations := parse(doc).equations)}
-
-

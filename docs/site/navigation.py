@@ -5,9 +5,9 @@ GUIDES = {
         "quickstart",
         "concepts",
         "specs",
-        "own-files",
         "attend",
         "ui",
+        "own-files",
         "from-pytorch",
         "notebooks/index",
     ),
@@ -17,6 +17,7 @@ GUIDES = {
         "text-regression",
         "tagging",
         "embeddings",
+        "masked-language-model",
         "instructions",
         "translation",
         "translation-cpu",
@@ -45,7 +46,7 @@ GUIDES = {
         "scaling",
         "accelerations",
     ),
-    "Other models": ("hub", "importing", "importers", "maps", "new-architecture"),
+    "Other models": ("bring-a-model", "hub", "importing", "importers", "maps", "new-architecture"),
     "Your own components": ("ten-minute-plugin", "plugins"),
 }
 REFERENCE = (
@@ -79,7 +80,8 @@ def contents(pages: set[str]) -> dict[str, list[tuple[str, list[str]]]]:
         pages: all pages, without suffix; those of a folder belong to its index, those of
             ``components/KIND`` to the page of the kind.
     """
-    groups = [*GUIDES.items(), ("Reference", REFERENCE), ("Results", RESULTS), ("Design", DESIGN)]
+    groups = [*guides(pages).items()]
+    groups += [("Reference", REFERENCE), ("Results", RESULTS), ("Design", DESIGN)]
     found = {"index": [(caption, list(names)) for caption, names in groups]}
     kinds = sorted(
         page for page in pages if page.startswith("components/") and page.count("/") == 1
@@ -92,6 +94,19 @@ def contents(pages: set[str]) -> dict[str, list[tuple[str, list[str]]]]:
             ("", [p for p in _inside(pages, folder) if p != f"{folder}/index"])
         ]
     return found
+
+
+def guides(pages: set[str]) -> dict[str, tuple[str, ...]]:
+    """Return the guides by subject; those that are not listed above come last."""
+    listed = {
+        "index",
+        *REFERENCE,
+        *RESULTS,
+        *DESIGN,
+        *(n for names in GUIDES.values() for n in names),
+    }
+    others = sorted(page for page in pages if "/" not in page and page not in listed)
+    return GUIDES | ({"More guides": tuple(others)} if others else {})
 
 
 def _inside(pages: set[str], folder: str) -> list[str]:

@@ -13,10 +13,14 @@ def notebook_pages() -> dict[str, str]:
     """Return the pages of notebooks by path."""
     files = sorted(NOTEBOOKS.glob("*.ipynb"))
     pages = {f"notebooks/{file.stem}.md": _page(file) for file in files}
-    rows = [(f"[{_title(file)}]({file.stem}.md)", f"`docs/notebooks/{file.name}`") for file in files]
+    rows = [
+        (f"[{_title(file)}]({file.stem}.md)", f"`docs/notebooks/{file.name}`") for file in files
+    ]
     pages["notebooks/index.md"] = (
         "# Notebooks\n\nShort notebooks, executed by the tests. They are stored without outputs; "
-        "open them in Jupyter or an editor to run them.\n\n" + table(("notebook", "file"), rows) + "\n"
+        "open them in Jupyter or an editor to run them.\n\n"
+        + table(("notebook", "file"), rows)
+        + "\n"
     )
     return pages
 
@@ -31,7 +35,9 @@ def _title(file: Path) -> str:
 
 
 def _page(file: Path) -> str:
-    parts = [text if kind == "markdown" else code_block("python", text) for kind, text in _cells(file)]
+    parts = [
+        text if kind == "markdown" else code_block("python", text) for kind, text in _cells(file)
+    ]
     path = f"docs/notebooks/{file.name}"
     parts.insert(1, f"Notebook: [`{path}`]({REPOSITORY}{path})")
     return "\n\n".join(parts) + "\n"

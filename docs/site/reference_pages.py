@@ -108,7 +108,10 @@ def hook_pages(data: SiteData) -> dict[str, str]:
     hooks = hook_functions()
     pages = {f"hooks/{name}.md": _hook(name, hooks[name], data) for name in hooks}
     doc = parse(inspect.getdoc(hookspecs) or "")
-    rows = [(f"[`{name}`]({name}.md)", prose(parse(inspect.getdoc(hooks[name])).summary)) for name in hooks]
+    rows = [
+        (f"[`{name}`]({name}.md)", prose(parse(inspect.getdoc(hooks[name])).summary))
+        for name in hooks
+    ]
     sections = ["# Hooks", *map(prose, [doc.summary]), *doc.body, table(("hook", ""), rows)]
     sections.append("[Plugins](../plugins.md) describes how plugins are found and what goes wrong.")
     pages["hooks/index.md"] = "\n\n".join(sections) + "\n"
@@ -125,7 +128,9 @@ def _hook(name: str, function: Any, data: SiteData) -> str:
         *doc.body,
     ]
     modules = {each.name: importlib.import_module(each.target) for each in data.index.plugins}
-    users = {plugin: vars(module)[name] for plugin, module in modules.items() if name in vars(module)}
+    users = {
+        plugin: vars(module)[name] for plugin, module in modules.items() if name in vars(module)
+    }
     if users:
         shortest = min(users, key=lambda each: len(inspect.getsource(users[each])))
         source = inspect.getsource(users[shortest])
@@ -139,7 +144,11 @@ def api_pages() -> dict[str, str]:
     """Return the pages of the public modules by path."""
     pages = {f"api/{name}.md": _module(name) for name in MODULES}
     rows = [
-        (link(f"`{name}`", f"api/{name}.md", "api/index.md"), text, ", ".join(f"`{n}`" for n in public_names(name)))
+        (
+            link(f"`{name}`", f"api/{name}.md", "api/index.md"),
+            text,
+            ", ".join(f"`{n}`" for n in public_names(name)),
+        )
         for name, text in MODULES.items()
     ]
     pages["api/index.md"] = (
@@ -207,7 +216,14 @@ def _signature(name: str, thing: Any) -> str:
         return text
     head, _, rest = text.partition("(")
     inner, close, result = rest.rpartition(")")
-    return head + "(\n    " + re.sub(r", (?=[*\w]+(?::|=|,|$))", ",\n    ", inner) + ",\n" + close + result
+    return (
+        head
+        + "(\n    "
+        + re.sub(r", (?=[*\w]+(?::|=|,|$))", ",\n    ", inner)
+        + ",\n"
+        + close
+        + result
+    )
 
 
 def _parameters(thing: Any) -> str:

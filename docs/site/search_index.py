@@ -13,7 +13,30 @@ TITLE, HEADING, TEXT = 20, 5, 1
 MAX_WEIGHT = 9
 """The largest weight of a word that stands in a text many times."""
 SUMMARY = 160
-STOP_WORDS = frozenset("a an and are as at be by for from has in is it of on or that the to with".split())
+STOP_WORDS = frozenset(
+    [
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "for",
+        "from",
+        "has",
+        "in",
+        "is",
+        "it",
+        "of",
+        "on",
+        "or",
+        "that",
+        "the",
+        "to",
+        "with",
+    ]
+)
 
 
 def words(text: str) -> list[str]:
@@ -40,7 +63,9 @@ def search_script(bodies: Mapping[str, Body], titles: Mapping[str, str]) -> str:
                 counts[word] += TITLE if heading.level == 1 else HEADING
         for word, weight in counts.items():
             weights[word][number] = weight
-    rows = {word: [part for pair in found.items() for part in pair] for word, found in weights.items()}
+    rows = {
+        word: [part for pair in found.items() for part in pair] for word, found in weights.items()
+    }
     data = {"pages": pages, "words": {word: rows[word] for word in sorted(rows)}}
     return f"window.zooSearch = {json.dumps(data, ensure_ascii=False, separators=(',', ':'))};\n"
 

@@ -37,7 +37,7 @@ class Sidebar:
     def order(self) -> dict[str, tuple[str | None, str | None]]:
         """The pages before and after a page in its list."""
         found = {}
-        for parent, groups in self.contents.items():
+        for groups in self.contents.values():
             pages = [page for _, names in groups for page in names]
             for before, page, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
                 found[page] = (before, after)

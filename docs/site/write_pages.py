@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from completeness import check_complete
 from component_pages import component_pages
 from model_pages import cheatsheet, model_pages, spec_pages
-from navigation import GUIDES, contents
+from navigation import contents, guides
 from notebook_pages import notebook_pages
 from reference_pages import api_pages, command_pages, hook_pages
 from site_data import DOCS, REPOSITORY, SiteData
@@ -46,7 +47,9 @@ def all_pages(data: SiteData) -> dict[str, str]:
 def write_pages(folder: Path) -> dict[str, str]:
     """Write all pages, pictures and the navigation to a folder; return the pages."""
     shutil.rmtree(folder, ignore_errors=True)
-    pages = all_pages(SiteData())
+    data = SiteData()
+    pages = all_pages(data)
+    check_complete(pages, data)
     for path, text in pages.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,9 +81,9 @@ def _guide(file: Path) -> str:
 def _index(pages: dict[str, str]) -> str:
     """Return the first page: what the zoo is, and the guides by subject."""
     sections = [(Path(__file__).parent / "index.md").read_text(encoding="utf-8").rstrip()]
-    for caption, names in GUIDES.items():
+    for caption, names in guides({path.removesuffix(".md") for path in pages}).items():
         links = [f"[{_TITLE.search(pages[f'{name}.md'])[1]}]({name}.md)" for name in names]
-        sections += [f"### {caption}", " · ".join(links)]
+        sections += [f"## {caption}", " · ".join(links)]
     return "\n\n".join(sections) + "\n"
 
 

@@ -135,8 +135,9 @@ class TransformerDecoder(Decoder):
                 shape = (B, tensor.shape[1], steps, tensor.shape[3])
                 per_hypothesis[f"{index}.{name}"] = tensor.new_zeros(shape)
             if self.memory_dim:
-                source = block.cross.prepare(memory.states)
-                per_source |= {f"{index}.{name}": tensor for name, tensor in source.items()}
+                # Every step reads them, and the heads of a projection are strided.
+                for name, tensor in block.cross.prepare(memory.states).items():
+                    per_source[f"{index}.{name}"] = tensor.contiguous()
         return State(per_hypothesis, per_source)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:

@@ -9,8 +9,8 @@ from zoo.cli.commands import COMMANDS
 from zoo.cli.index import load_index
 from zoo.cli.main import app
 
-WITHOUT = {"demo", "schema", "ui"}
-"""Shows for people, and a command whose output is JSON without the option."""
+WITHOUT = {"attend", "demo", "schema", "ui"}
+"""Shows for people, a view written to a file, and a command whose output is always JSON."""
 
 
 def _run(*arguments, code=0):

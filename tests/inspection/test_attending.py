@@ -110,3 +110,31 @@ def test_captions_are_those_of_the_components(g2p):
     assert scorer.text == r"a(q, k) = v^\top \tanh(W q + U k)"
     assert "1409.0473" in scorer.paper
     assert (alignment.kind, alignment.name) == ("alignment", "soft")
+
+
+def test_known_weights_of_a_causal_decoder():
+    """Without queries all scores are 0, so a token attends to those before it equally."""
+    model = zoo.compose("gpt2-tiny", seed=0)
+    with torch.no_grad():
+        for block in model.decoder.blocks:
+            block.attention.query.weight.zero_()
+            block.attention.query.bias.zero_()
+    view = zoo.attend(model, [5, 6, 7, 8])
+    T = len(view.layers[0].rows.labels)
+    expected = torch.ones(T, T).tril() / torch.arange(1, T + 1)[:, None]
+    for layer in view.layers:
+        assert_close(layer.weights, expected.expand_as(layer.weights))
+
+
+def test_known_weights_of_an_additive_scorer(g2p):
+    """Without its vector an additive scorer gives all positions the same score."""
+    scorer = g2p.decoder.attention.scorers[0]
+    before = {name: value.clone() for name, value in scorer.state_dict().items()}
+    with torch.no_grad():
+        for parameter in scorer.parameters():
+            parameter.zero_()
+    try:
+        (layer,) = zoo.attend(g2p, "zoo", output="Z UW").layers
+    finally:
+        scorer.load_state_dict(before)
+    assert_close(layer.weights, torch.full((1, 3, 3), 1 / 3))

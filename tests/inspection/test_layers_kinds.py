@@ -1,5 +1,7 @@
 """What is shown of each kind of model: images, glimpses, graphs, frames, memories, vectors."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,8 @@ from torch.testing import assert_close
 
 import zoo
 from zoo.inspection.image_panel import find_window
+from zoo.inspection.stored import to_json, weights_to_json
+from zoo.inspection.verification import verify
 
 
 def _compose(name, **values):
@@ -92,14 +96,16 @@ def test_frames_have_posteriors_and_the_path_of_the_output():
 
 
 def test_positions_of_sound_are_seconds():
-    rate = 16000
-    preprocessing = "{source: {type: audio, rate: 16000}}"
+    rate = 80
+    preprocessing = "{source: {type: audio, rate: 80}}"
     model = _compose("wav2vec2-tiny", preprocessing=preprocessing)
-    samples = np.sin(np.arange(rate) / 20).astype(np.float32)
+    samples = np.sin(np.arange(80) / 20).astype(np.float32)
     view = zoo.attend(model, zoo.plugin.Audio(samples, rate), output=[3])
     labels = view.layers[0].rows.labels
     seconds = [float(label.removesuffix(" s")) for label in labels]
     assert (seconds[0] + seconds[-1]) / 2 == pytest.approx(0.5, abs=0.01)
+    data = {**to_json(view), "weights": weights_to_json(view)}
+    assert verify(json.loads(json.dumps(data)), model=model).ok
 
 
 @pytest.mark.parametrize("name", ["ntm-tiny", "dnc-tiny"])

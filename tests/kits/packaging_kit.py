@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -63,9 +64,34 @@ class Environment:
         command = [str(self.scripts / "zoo"), *map(str, arguments)]
         return _run(command, folder=self.folder, code=code)
 
+    def shell(self, command: str, *, folder: Path) -> str:
+        """Run a command line as in the activated environment; pip needs no network."""
+        python = self.scripts / "python"
+        modules = {
+            "pip": f"{sys.executable} -m pip --python {python}",
+            "pytest": f"{python} -m pytest",
+        }
+        for name, words in modules.items():
+            (self.scripts / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+            (self.scripts / name).chmod(0o755)
+        variables = {
+            "PATH": f"{self.scripts}{os.pathsep}{os.environ['PATH']}",
+            "PIP_NO_BUILD_ISOLATION": "0",  # the value that turns the isolation off
+            "PIP_NO_DEPS": "1",
+            "PIP_QUIET": "1",
+        }
+        return _run(["bash", "-c", command], folder=folder, variables=variables)
 
-def _run(command: list[str], *, folder: Path | None = None, code: int = 0) -> str:
+
+def _run(
+    command: list[str],
+    *,
+    folder: Path | None = None,
+    code: int = 0,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "ZOO"))}
+    clean |= variables or {}
     done = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", cwd=folder, env=clean
     )

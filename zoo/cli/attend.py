@@ -11,7 +11,7 @@ from zoo.cli.completion import complete_sampler
 from zoo.cli.examples import example_inputs, open_examples
 from zoo.cli.inputs import parse_ids
 from zoo.cli.output import DataOption, ModelArgument, parse_data, parse_yaml
-from zoo.cli.run_options import DeviceOption, default_device
+from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 from zoo.cli.terminal import console
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def command(
             "it. An INPUT is the model, if the stored one is not found.",
         ),
     ] = False,
+    base: BaseOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Show what a model attends to: heat maps, overlays on images, glimpses, graphs and memories.
@@ -107,7 +108,7 @@ def command(
         raise typer.BadParameter("expected either INPUT or --data KEY=VALUE")
     if file is not None:
         check_suffix(file)
-    loaded = load(model, device=default_device(device))
+    loaded = load(model, base=base, device=default_device(device))
     if data:
         value = _read_example(loaded, model, parse_data(data), example)
     else:

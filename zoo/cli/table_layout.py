@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Column, Table
 
 _GAP = 2
@@ -71,7 +71,7 @@ def _measure(out: Console, column: Column) -> tuple[int, int]:
     return max(each.minimum for each in found), max(each.maximum for each in found)
 
 
-def _cells(column: Column) -> list[object]:
+def _cells(column: Column) -> list[RenderableType]:
     return [column.header, *column.cells]
 
 

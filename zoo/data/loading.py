@@ -18,6 +18,7 @@ from zoo.data.worker_signals import (
     leave_signals_to_parent,
     unchanged_child_handler,
 )
+from zoo.errors import DataError
 
 PREFETCH = 4
 """Number of updates that are made ahead of their use, for each worker."""
@@ -36,7 +37,7 @@ class LoadedUpdate(NamedTuple):
 
     position: int
     shares: list[Collated]
-    error: Exception | None = None
+    error: DataError | None = None
 
 
 class JobDataset(TorchDataset[Any]):

@@ -22,7 +22,7 @@ from zoo.exchange.weight_converter import PlanConverter
 from zoo.hub.adapter_folder import CONFIG, Layers, flat_names, read_folder, write_folder
 from zoo.hub.adapters import save_adapter
 from zoo.hub.models import find, load
-from zoo.hub.peft_task import describe_base, left_out, saved_head
+from zoo.hub.peft_task import describe_base, saved_head, unused_prefix
 from zoo.interfaces import Adapter, Model
 from zoo.interfaces.adapter_exchange import LayerTensors
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -90,7 +90,7 @@ def export_adapter(
     original = read_header(model.base)
     described = describe_base(model, _original_config(original, registry), original.provenance)
     converter = _exporting_converter(original, model, registry)
-    converter = replace(converter, prefix=left_out(converter.plan.targets, described))
+    converter = replace(converter, prefix=unused_prefix(converter.plan.targets, described))
     config, layers = _export_adapters(model, converter)
     if "peft_type" not in config:
         raise ZooError(f"{source} has no adapter with a counterpart in peft")

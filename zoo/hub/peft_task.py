@@ -61,7 +61,7 @@ def saved_head(name: str, described: Mapping[str, Any]) -> str | None:
     return None
 
 
-def left_out(names: Iterable[str], described: Mapping[str, Any]) -> str:
+def unused_prefix(names: Iterable[str], described: Mapping[str, Any]) -> str:
     """Return the start of the names of all tensors of a base that its modules do not have in peft.
 
     Files of a model without a head have the names of one with a head, such as ``bert.encoder``.

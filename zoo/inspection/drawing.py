@@ -8,7 +8,7 @@ from typing import Any
 from zoo.errors import truncate
 from zoo.inspection.caption import Line, caption_lines
 from zoo.inspection.heat_panel import MAP
-from zoo.inspection.layer_rows import Row, layer_rows
+from zoo.inspection.layer_rows import PanelRow, layer_rows
 from zoo.inspection.panels import FONT, GAP, Box, Panel, Ruler, line_height
 from zoo.inspection.view import View
 from zoo.plotting import new_figure
@@ -32,7 +32,7 @@ def draw_view(view: View) -> Any:
     return _place(rows, _find_title(view), view, ruler)
 
 
-def _area(rows: Sequence[Row], ruler: Ruler) -> float:
+def _area(rows: Sequence[PanelRow], ruler: Ruler) -> float:
     return sum(
         (box.left + box.width + box.right) * (box.top + box.height + box.bottom)
         for row in rows
@@ -40,18 +40,18 @@ def _area(rows: Sequence[Row], ruler: Ruler) -> float:
     )
 
 
-def _wrap(row: Row, ruler: Ruler) -> Iterator[Row]:
+def _wrap(row: PanelRow, ruler: Ruler) -> Iterator[PanelRow]:
     """Yield the row, broken where it is wider than a page."""
     panels: list[Panel] = []
     width = 0.0
     for panel, box in zip(row.panels, row.measure(ruler), strict=True):
         own = box.left + box.width + box.right + GAP
         if panels and width + own > _MAX_WIDTH:
-            yield Row(row.title, panels, row.vmax)
+            yield PanelRow(row.title, panels, row.vmax)
             panels, width = [], 0.0
         panels.append(panel)
         width += own
-    yield Row(row.title, panels, row.vmax)
+    yield PanelRow(row.title, panels, row.vmax)
 
 
 def _find_title(view: View) -> str:
@@ -62,7 +62,7 @@ def _find_title(view: View) -> str:
     return " → ".join(parts)
 
 
-def _place(rows: Sequence[Row], title: str, view: View, ruler: Ruler) -> Any:
+def _place(rows: Sequence[PanelRow], title: str, view: View, ruler: Ruler) -> Any:
     """Return the figure with all panels, bars and texts at their places."""
     boxes = [row.measure(ruler) for row in rows]
     widths = [sum(b.left + b.width + b.right + GAP for b in row) + _BAR for row in boxes]
@@ -88,7 +88,7 @@ def _place(rows: Sequence[Row], title: str, view: View, ruler: Ruler) -> Any:
 
 
 def _draw_row(
-    figure: Any, page: tuple[float, float], y: float, row: Row, boxes: Sequence[Box]
+    figure: Any, page: tuple[float, float], y: float, row: PanelRow, boxes: Sequence[Box]
 ) -> None:
     x, top = _MARGIN, y + max(box.top for box in boxes)
     for panel, box in zip(row.panels, boxes, strict=True):

@@ -22,7 +22,7 @@ _MAX_SYMBOLS = 40
 
 
 @dataclass(frozen=True)
-class Row:
+class PanelRow:
     """Panels side by side with one scale of colours.
 
     Args:
@@ -38,7 +38,7 @@ class Row:
         return [panel.measure(ruler) for panel in self.panels]
 
 
-def layer_rows(view: View, layer: LayerView, *, is_thumbnail: bool) -> Iterator[Row]:
+def layer_rows(view: View, layer: LayerView, *, is_thumbnail: bool) -> Iterator[PanelRow]:
     """Yield the rows of a layer; heat maps are thumbnails if that is asked for."""
     title = f"{layer.path} ({layer.kind})"
     pixels = view.images.get(layer.columns.name)
@@ -49,13 +49,13 @@ def layer_rows(view: View, layer: LayerView, *, is_thumbnail: bool) -> Iterator[
         yield from _image_rows(layer, pixels, heads, title)
     elif layer.kind == "ctc" and layer.chosen is not None:
         panel = _frame_panel(layer, layer.chosen, is_thumbnail=is_thumbnail)
-        yield Row(title, [panel], _largest(layer.weights))
+        yield PanelRow(title, [panel], _largest(layer.weights))
     else:
         rows, columns = layer.rows, layer.columns
         labels = list(rows.labels), list(columns.labels), (rows.name, columns.name)
         pairs = zip(layer.weights, heads, strict=True)
         panels = [HeatPanel(weights, *labels, head, is_thumbnail) for weights, head in pairs]
-        yield Row(title, panels, _largest(layer.weights))
+        yield PanelRow(title, panels, _largest(layer.weights))
 
 
 def head_titles(view: View, layer: LayerView) -> list[str]:
@@ -91,7 +91,7 @@ def _frame_panel(layer: LayerView, chosen: Tensor, *, is_thumbnail: bool) -> Pan
 
 def _image_rows(
     layer: LayerView, pixels: Tensor, heads: Sequence[str], title: str
-) -> Iterator[Row]:
+) -> Iterator[PanelRow]:
     assert layer.columns.grid is not None
     height, width = layer.columns.grid
     weights = layer.weights[..., -height * width :]
@@ -103,17 +103,17 @@ def _image_rows(
         name = f"from {layer.rows.labels[0]}" if has_extra else "mean of all positions"
         maps = cells[:, 0] if has_extra else cells.mean(dim=1)  # [H, h, w]
         panels = [OverlayPanel(pixels, *pair) for pair in zip(maps, heads, strict=True)]
-        yield Row(f"{title}, {name}", panels, _largest(maps))
+        yield PanelRow(f"{title}, {name}", panels, _largest(maps))
     else:
         for each, head in zip(cells, heads, strict=True):
             pairs = zip(each, layer.rows.labels, strict=True)
             panels = [OverlayPanel(pixels, *pair) for pair in pairs]
-            yield Row(f"{title}, {head}" if head else title, panels, _largest(layer.weights))
+            yield PanelRow(f"{title}, {head}" if head else title, panels, _largest(layer.weights))
 
 
 def _glimpse_row(
     layer: LayerView, cells: Tensor, pixels: Tensor, heads: Sequence[str], title: str
-) -> Row:
+) -> PanelRow:
     """Return the path of each head, and the windows of the steps, averaged over heads."""
     pairs = zip(cells, heads, strict=True)
     paths = [GlimpsePanel(pixels, each, f"{head} path".strip()) for each, head in pairs]
@@ -123,10 +123,10 @@ def _glimpse_row(
         OverlayPanel(pixels, mean[t], f"{layer.rows.name} {layer.rows.labels[t]}")
         for t in range(0, len(mean), every)
     ]
-    return Row(title, [*paths, *steps], _largest(mean))
+    return PanelRow(title, [*paths, *steps], _largest(mean))
 
 
-def _graph_row(edges: Tensor, layer: LayerView, heads: Sequence[str], title: str) -> Row:
+def _graph_row(edges: Tensor, layer: LayerView, heads: Sequence[str], title: str) -> PanelRow:
     nodes = choose_nodes(edges, layer.weights.mean(dim=0))
     inside = (edges[..., None] == nodes).any(dim=-1).all(dim=0)  # [E]
     places = place_nodes(edges[:, inside], nodes)
@@ -137,4 +137,4 @@ def _graph_row(edges: Tensor, layer: LayerView, heads: Sequence[str], title: str
         GraphPanel(edges[:, inside], weights[inside], nodes, places, head)
         for weights, head in zip(layer.weights, heads, strict=True)
     ]
-    return Row(title, panels, _largest(layer.weights[:, inside]))
+    return PanelRow(title, panels, _largest(layer.weights[:, inside]))

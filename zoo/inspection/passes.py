@@ -181,17 +181,19 @@ def _decoding(model: Model) -> tuple[str, ...]:
 def _name_inputs(
     model: Model, value: Any, preprocessors: Mapping[str, Preprocessor]
 ) -> dict[str, Any]:
-    """Return the values by key of the batch; strings that name files as paths."""
+    """Return the values by key of the batch; strings that name files as paths, and tensors as
+    arrays."""
     schema = model.batch_schema(inference=True) or {}
     first = next((key for key, field in schema.items() if not field.optional), "source")
     named = value if isinstance(value, Mapping) else {first: value}
     contents = {key: each.content for key, each in preprocessors.items()}
-    return {
-        key: Path(each)
-        if isinstance(each, str) and contents.get(key, "text") not in _TEXTS
-        else each
-        for key, each in named.items()
-    }
+    found = {}
+    for key, each in named.items():
+        is_file = isinstance(each, str) and contents.get(key, "text") not in _TEXTS
+        found[key] = Path(each) if is_file else each
+        if isinstance(each, Tensor):
+            found[key] = each.detach().cpu().numpy()
+    return found
 
 
 def _without_ids(

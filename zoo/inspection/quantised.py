@@ -88,7 +88,8 @@ class _Rows:
         rest -= small * is_small.sum(-1)
         shift = rest / np.maximum(is_multiple.sum(-1), 1)
         values += is_small * small[:, None] + is_multiple * shift[:, None]
-        return np.maximum(values, 0, out=values)
+        np.maximum(values, 0, out=values)
+        return values
 
 
 def encode(weights: Tensor) -> Quantised:

@@ -84,7 +84,8 @@ def encode_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: encode_value(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [encode_value(each) for each in value]
+        items = [encode_value(each) for each in value]
+        return {"tuple": items} if isinstance(value, tuple) else items
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -95,6 +96,8 @@ def decode_value(value: Any) -> Any:
         if "file" in value:
             return StoredFile(value["file"], content)
         return np.frombuffer(content, dtype=value["array"]).reshape(value["shape"]).copy()
+    if isinstance(value, Mapping) and value.keys() == {"tuple"}:
+        return tuple(decode_value(each) for each in value["tuple"])
     if isinstance(value, Mapping):
         return {key: decode_value(each) for key, each in value.items()}
     return [decode_value(each) for each in value] if isinstance(value, list) else value

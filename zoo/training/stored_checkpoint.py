@@ -84,9 +84,9 @@ class StoredCheckpoint:
         """
         data, advice = read_state(path), find_advice(path)
         hashes = data.get(HASHES, {}) if verify else {}
-        model, base = _open_model(path, hashes.get(MODEL_FILE), verify=verify, base=base)
+        model, pinned = _open_model(path, hashes.get(MODEL_FILE), verify=verify, base=base)
         tensors = open_tensor_file(path / TENSOR_FILE, hashes.get(TENSOR_FILE), advice)
-        return cls(path, data, model, tensors, base)
+        return cls(path, data, model, tensors, pinned)
 
     def damage(self, name: str, reason: str) -> DamagedFile:
         """Return the error of a file of this checkpoint."""

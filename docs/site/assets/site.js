@@ -2,19 +2,26 @@
 const top_ = document.currentScript.dataset.top;
 const byId = (id) => document.getElementById(id);
 
-for (const element of document.querySelectorAll(".math")) {
-  const displayMode = element.tagName === "DIV";
-  katex.render(element.textContent, element, { displayMode, throwOnError: false });
+// The cheatsheet has hundreds of equations: the page is shown after the first ones.
+async function renderMaths() {
+  let count = 0;
+  for (const element of document.querySelectorAll(".math")) {
+    const displayMode = element.tagName === "DIV";
+    katex.render(element.textContent, element, { displayMode, throwOnError: false });
+    count += 1;
+    if (count % 20 === 0) await new Promise((done) => setTimeout(done));
+  }
 }
+renderMaths();
 
 // Colours: as the system, light, dark.
 const THEMES = ["auto", "light", "dark"];
 const NAMES = { auto: "as the system", light: "light", dark: "dark" };
 const root = document.documentElement;
 function nameTheme() {
-  byId("theme").setAttribute("aria-label", `Colours: ${NAMES[root.dataset.theme]}`);
+  byId("site-theme").setAttribute("aria-label", `Colours: ${NAMES[root.dataset.theme]}`);
 }
-byId("theme").addEventListener("click", () => {
+byId("site-theme").addEventListener("click", () => {
   const next = (THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length;
   root.dataset.theme = THEMES[next];
   nameTheme();
@@ -27,11 +34,11 @@ byId("theme").addEventListener("click", () => {
 nameTheme();
 
 // The menu of narrow windows.
-byId("menu").addEventListener("click", () => {
+byId("site-menu").addEventListener("click", () => {
   const open = document.body.classList.toggle("menu-open");
-  byId("menu").setAttribute("aria-expanded", String(open));
+  byId("site-menu").setAttribute("aria-expanded", String(open));
 });
-const current = document.querySelector("#sidebar [aria-current]");
+const current = document.querySelector("#site-sidebar [aria-current]");
 if (current) current.scrollIntoView({ block: "center" });
 
 // Search: the index is a script, which a page from a file may load too.
@@ -72,7 +79,7 @@ function find(terms) {
 
 function show(query) {
   const terms = query.toLowerCase().split(/\s+/).filter((term) => term.length > 1);
-  const panel = byId("results");
+  const panel = byId("site-results");
   panel.hidden = terms.length === 0;
   panel.replaceChildren();
   if (terms.length === 0) return;
@@ -95,24 +102,24 @@ function show(query) {
   }
 }
 
-const query = byId("query");
+const query = byId("site-query");
 query.addEventListener("focus", loadIndex);
 query.addEventListener("input", () => loadIndex().then(() => show(query.value.trim())));
-byId("search").addEventListener("submit", (event) => {
+byId("site-search").addEventListener("submit", (event) => {
   event.preventDefault();
   loadIndex().then(() => {
     show(query.value.trim());
-    byId("results").querySelector("a")?.click();
+    byId("site-results").querySelector("a")?.click();
   });
 });
 document.addEventListener("keydown", (event) => {
-  const links = [...byId("results").querySelectorAll("a")];
+  const links = [...byId("site-results").querySelectorAll("a")];
   const place = links.indexOf(document.activeElement);
   if (event.key === "/" && !event.target.matches("input")) {
     event.preventDefault();
     query.focus();
   } else if (event.key === "Escape") {
-    byId("results").hidden = true;
+    byId("site-results").hidden = true;
     query.value = "";
   } else if (event.key === "ArrowDown" && links.length && (place >= 0 || event.target === query)) {
     event.preventDefault();

@@ -14,8 +14,9 @@ SMALLEST = 2**19
 """Number of elements from which a weight is packed."""
 MAX_BYTES = 2**30
 """Size of the weights that are packed together."""
-_MIN_ROWS, _MIN_CALLS = 8, 64
-"""Packing takes as long as some calls; with fewer rows, it repays from this number of calls on."""
+_MIN_ROWS, _MIN_CALLS = 8, 16
+"""Packing takes as long as two to eight calls; with fewer rows, it repays from this number of calls
+on."""
 _ACTIVE = threading.local()
 
 

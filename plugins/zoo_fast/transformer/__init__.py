@@ -10,7 +10,7 @@ from zoo_fast.transformer.feed_forward import GatedFeedForward, ReluFeedForward
 from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks, FusedBlock
 from zoo_fast.transformer.fused_step import FusedDecoding
 from zoo_fast.transformer.rms_norm import TorchRMSNorm
-from zoo_fast.transformer.rotary import FusedRotary
+from zoo_fast.transformer.rotary import CpuRotary, FusedRotary
 
 ACCELERATIONS: Sequence[type[Acceleration]] = (
     FusedBlock,
@@ -21,6 +21,7 @@ ACCELERATIONS: Sequence[type[Acceleration]] = (
     ReluFeedForward,
     GatedFeedForward,
     FusedRotary,
+    CpuRotary,
     TorchRMSNorm,
     DeferredOutput,
     FusedDecoding,

@@ -1,4 +1,4 @@
-"""Rotary positions in one kernel."""
+"""Rotary positions in one kernel, or written to their place on the CPU."""
 
 from __future__ import annotations
 
@@ -39,10 +39,53 @@ class FusedRotary(Acceleration):
         return rotate(states, cos, sin, interleaved=target.layout == "interleaved")
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
-        for rotary, heads, length, offset in (
-            (Rotary(head_dim=6), 3, 5, 0),
-            (Rotary(head_dim=8, layout="interleaved"), 1, 1, 7),
-            (Rotary(head_dim=10, part=0.4), 20, 4, 2),
-        ):
-            states = torch.randn(2, length, heads, rotary.head_dim).to(dtype).transpose(1, 2)
-            yield Call(rotary, (states,), {"offset": offset}, method="rotate")
+        return _cases(dtype)
+
+
+class CpuRotary(Acceleration):
+    """Writes both halves of the result to their place, in the memory layout of the states.
+
+    The context of attention then has the layout in which heads are merged without a copy.
+    """
+
+    name: ClassVar[str] = "cpu-rotary"
+    serves: ClassVar[type[Rotary]] = Rotary
+
+    def why_not(self, target: Rotary, device: torch.device) -> str | None:
+        return None if device.type == "cpu" else f"the device is '{device.type}', not 'cpu'"
+
+    def rotate(
+        self, target: Rotary, states: Tensor, *, offset: int | Tensor = 0
+    ) -> Tensor | Declined:
+        if type(states) is not Tensor:  # a subclass may not support arguments `out`
+            return Declined(f"the states are a {type(states).__name__}")
+        cos, sin = target.table.rows(states.shape[2], offset, states)  # [T, d / 2]
+        rotated = torch.empty_like(states)
+        if target.dim < target.head_dim:
+            rotated[..., target.dim :] = states[..., target.dim :]
+        (x, y), (first, second) = (_pairs(target, each) for each in (states, rotated))
+        torch.mul(x, cos, out=first).addcmul_(y, sin, value=-1)
+        torch.mul(x, sin, out=second).addcmul_(y, cos)
+        return rotated
+
+    def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        return _cases(dtype)
+
+
+def _pairs(rotary: Rotary, states: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the first and second of each pair of dimensions that is rotated."""
+    rotated = states[..., : rotary.dim]
+    if rotary.layout == "interleaved":
+        return rotated[..., 0::2], rotated[..., 1::2]
+    x, y = rotated.chunk(2, dim=-1)
+    return x, y
+
+
+def _cases(dtype: torch.dtype) -> Iterator[Call]:
+    for rotary, heads, length, offset in (
+        (Rotary(head_dim=6), 3, 5, 0),
+        (Rotary(head_dim=8, layout="interleaved"), 1, 1, 7),
+        (Rotary(head_dim=10, part=0.4), 20, 4, 2),
+    ):
+        states = torch.randn(2, length, heads, rotary.head_dim).to(dtype).transpose(1, 2)
+        yield Call(rotary, (states,), {"offset": offset}, method="rotate")

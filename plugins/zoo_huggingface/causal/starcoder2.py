@@ -46,6 +46,7 @@ class Starcoder2(WindowedLlama):
         *Llama.required_values,
         RequiredValue("attention_bias", False, "use_bias is the key of StarCoder2"),
         RequiredValue("mlp_bias", False, "use_bias is the key of StarCoder2"),
+        RequiredValue("mlp_type", "default", "only networks without a gate are supported"),
     )
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:

@@ -12,6 +12,8 @@ from hf_models.published_seq2seq import WAVE
 import zoo
 from zoo.registry.component_registry import default_registry
 
+# Compared with copies of the published files: BERT, DISTILBERT, GPT2, LLAMA_3, QWEN2, QWEN3, OPT,
+# STARCODER2, GEMMA3, SMOLLM3, DEBERTA_V3, MODERNBERT, MIXTRAL and QWEN3_MOE.
 IMPORTERS = {importer.name: importer for importer in default_registry().importers}
 
 BERT = {
@@ -27,14 +29,13 @@ ROBERTA = BERT | {
     "layer_norm_eps": 1e-5, "max_position_embeddings": 514, "model_type": "roberta",
     "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265,
 }  # fmt: skip
-DEBERTA_V3 = {
-    "architectures": ["DebertaV2ForMaskedLM"], "attention_probs_dropout_prob": 0.1,
-    "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
-    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-7,
-    "max_position_embeddings": 512, "max_relative_positions": -1, "model_type": "deberta-v2",
-    "norm_rel_ebd": "layer_norm", "num_attention_heads": 12, "num_hidden_layers": 12,
-    "pad_token_id": 0, "pooler_dropout": 0, "pooler_hidden_act": "gelu",
-    "pooler_hidden_size": 768, "pos_att_type": "p2c|c2p", "position_biased_input": False,
+DEBERTA_V3 = {  # the published file has no architectures, so it is imported without the head
+    "architectures": ["DebertaV2ForMaskedLM"],
+    "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+    "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
+    "layer_norm_eps": 1e-7, "max_position_embeddings": 512, "max_relative_positions": -1,
+    "model_type": "deberta-v2", "norm_rel_ebd": "layer_norm", "num_attention_heads": 12,
+    "num_hidden_layers": 12, "pos_att_type": "p2c|c2p", "position_biased_input": False,
     "position_buckets": 256, "relative_attention": True, "share_att_key": True,
     "type_vocab_size": 0, "vocab_size": 128100,
 }  # fmt: skip
@@ -49,9 +50,10 @@ GPT2 = {
     "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
     "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02,
     "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12,
-    "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1, "summary_type": "cls_index",
+    "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1, "summary_activation": None,
+    "summary_first_dropout": 0.1, "summary_proj_to_labels": True, "summary_type": "cls_index",
+    "summary_use_proj": True, "vocab_size": 50257,
     "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
-    "vocab_size": 50257,
 }  # fmt: skip
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
@@ -75,14 +77,16 @@ QWEN2 = LLAMA | {
     "use_sliding_window": False, "vocab_size": 151936,
 }  # fmt: skip
 LLAMA_3 = LLAMA | {
-    "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "head_dim": 64,
-    "hidden_size": 2048, "intermediate_size": 8192, "max_position_embeddings": 131072,
-    "mlp_bias": False, "num_hidden_layers": 16, "num_key_value_heads": 8,
+    "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 128000,
+    "eos_token_id": 128001, "head_dim": 64, "hidden_size": 2048, "intermediate_size": 8192,
+    "max_position_embeddings": 131072, "mlp_bias": False, "num_hidden_layers": 16,
+    "num_key_value_heads": 8,
     "rope_scaling": {
         "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
         "original_max_position_embeddings": 8192, "rope_type": "llama3",
     },
-    "rope_theta": 500000.0, "tie_word_embeddings": True, "vocab_size": 128256,
+    "rope_theta": 500000.0, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+    "use_cache": True, "vocab_size": 128256,
 }  # fmt: skip
 QWEN3 = QWEN2 | {
     "architectures": ["Qwen3ForCausalLM"], "attention_bias": False, "eos_token_id": 151645,
@@ -105,7 +109,7 @@ PHI3 = LLAMA | {
     "rope_theta": 10000.0, "sliding_window": None, "vocab_size": 32064,
 }  # fmt: skip
 OPT = {
-    "_remove_final_layer_norm": False, "activation_dropout": 0.0, "activation_function": "relu",
+    "activation_dropout": 0.0, "activation_function": "relu",
     "architectures": ["OPTForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 2,
     "do_layer_norm_before": False, "dropout": 0.1, "eos_token_id": 2, "ffn_dim": 4096,
     "hidden_size": 1024, "init_std": 0.02, "layerdrop": 0.0, "max_position_embeddings": 2048,
@@ -122,15 +126,14 @@ BLOOM = {
     "skip_bias_add_qkv": False, "slow_but_exact": False, "unk_token_id": 0, "use_cache": True,
     "vocab_size": 250880,
 }  # fmt: skip
-STARCODER2 = LLAMA | {
-    "architectures": ["Starcoder2ForCausalLM"], "activation_function": None,
-    "bos_token_id": 0, "embedding_dropout": 0.1, "eos_token_id": 0,
-    "hidden_act": "gelu_pytorch_tanh", "hidden_size": 3072, "initializer_range": 0.018042,
-    "intermediate_size": 12288, "max_position_embeddings": 16384, "model_type": "starcoder2",
+STARCODER2 = {
+    "architectures": ["Starcoder2ForCausalLM"], "attention_dropout": 0.1, "bos_token_id": 0,
+    "embedding_dropout": 0.1, "eos_token_id": 0, "hidden_act": "gelu_pytorch_tanh",
+    "hidden_size": 3072, "initializer_range": 0.018042, "intermediate_size": 12288,
+    "max_position_embeddings": 16384, "mlp_type": "default", "model_type": "starcoder2",
     "norm_epsilon": 1e-05, "num_attention_heads": 24, "num_hidden_layers": 30,
-    "num_key_value_heads": 2, "residual_dropout": 0.1, "rms_norm_eps": None,
-    "rope_theta": 999999.4420358813, "sliding_window": 4096, "tie_word_embeddings": True,
-    "use_bias": True, "vocab_size": 49152,
+    "num_key_value_heads": 2, "residual_dropout": 0.1, "rope_theta": 999999.4420358813,
+    "sliding_window": 4096, "use_bias": True, "use_cache": True, "vocab_size": 49152,
 }  # fmt: skip
 GPT_NEO = {
     "activation_function": "gelu_new", "architectures": ["GPTNeoForCausalLM"],
@@ -219,8 +222,8 @@ MODERNBERT = {
     "max_position_embeddings": 8192, "mlp_bias": False, "mlp_dropout": 0.0,
     "model_type": "modernbert", "norm_bias": False, "norm_eps": 1e-05, "num_attention_heads": 12,
     "num_hidden_layers": 22, "pad_token_id": 50283, "position_embedding_type": "absolute",
-    "sep_token_id": 50282, "tie_word_embeddings": True, "torch_dtype": "float32",
-    "vocab_size": 50368,
+    "sep_token_id": 50282, "sparse_pred_ignore_index": -100, "sparse_prediction": False,
+    "tie_word_embeddings": True, "torch_dtype": "float32", "vocab_size": 50368,
 }  # fmt: skip
 # Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
 EXTRA = {"roberta": 2 * 768, "opt": 2 * 1024, **published_seq2seq.EXTRA, **published_vision.EXTRA}

@@ -73,7 +73,8 @@ def _place(document: Document | None, path: KeyPath) -> Place | None:
         return document.values[path]
     outer: Any = document.data
     for depth, step in enumerate(path):
-        if not isinstance(outer, (dict, list)):
+        is_container = isinstance(outer, dict | list)
+        if not is_container:
             return document.values.get(path[:depth]) if step == "type" else None
         try:
             outer = outer[step]

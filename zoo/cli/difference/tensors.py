@@ -121,7 +121,7 @@ def measure_distance(a: Tensor, b: Tensor) -> Distance | None:
     if a.shape != b.shape:
         return None
     largest = scale = 0.0
-    for one, two in zip(a.reshape(-1).split(_CHUNK), b.reshape(-1).split(_CHUNK), strict=True):
+    for one, two in zip(*(torch.split(each.reshape(-1), _CHUNK) for each in (a, b)), strict=True):
         left, right = one.double(), two.double()
         same = (left == right) | (left.isnan() & right.isnan())
         gaps = torch.where(same, 0.0, (left - right).abs()).nan_to_num(math.inf, math.inf)

@@ -17,8 +17,20 @@ const KINDS = {
 const { max, min, round, floor, ceil } = Math;
 const clamp = (x, low, high) => max(low, min(high, x));
 const level = (t) => clamp(round(t * 255), 0, 255);
-const highest = (values) => values.reduce((a, b) => (a > b ? a : b), 0);
 const times = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+
+function highest(values) {
+  let top = 0;
+  for (let i = 0; i < values.length; i++) if (values[i] > top) top = values[i];
+  return top;
+}
+
+/** The packed colour of each value. */
+function pack(values, colour) {
+  const packed = new Uint32Array(values.length);
+  for (let i = 0; i < values.length; i++) packed[i] = colour(values[i]);
+  return packed;
+}
 
 /** An element with properties, attributes and children. */
 function h(tag, properties, ...children) {
@@ -276,9 +288,18 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
     const numbers = last > first ? `${first} to ${last}` : first;
     return `${axis.name} ${numbers} “${labelAt(axis, index, size)}”`;
   };
-  const order = (row) => times(S, (j) => j).sort((a, b) => values[row * S + b] - values[row * S + a]);
-  let sorted = [], sortedRow = -1;
-  const best = (row) => (row === sortedRow ? sorted : ((sortedRow = row), (sorted = order(row))));
+  /** The columns of the five largest weights of a row. */
+  function best(row) {
+    const found = [], w = values.subarray(row * S, (row + 1) * S);
+    for (let j = 0; j < S; j++) {
+      let k = found.length;
+      while (k && w[found[k - 1]] < w[j]) k--;
+      if (k < 5) found.splice(k, 0, j);
+      found.length = min(found.length, 5);
+    }
+    return found;
+  }
+
   return {
     clamp: (row, column) => [clamp(row, 0, T - 1), clamp(column, 0, S - 1)],
     point(row, column) {
@@ -306,7 +327,7 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
       const value = format(values[row * S + column], data.tolerance);
       return [layer.isPooled ? `at most ${value}` : value, `${place(axes[0], row)} → ${place(axes[1], column)}`];
     },
-    largest: (row) => best(row).slice(0, 5).map((j) => [labelAt(layer.columns, j, pool[1]), values[row * S + j]]),
+    largest: (row) => best(row).map((j) => [labelAt(layer.columns, j, pool[1]), values[row * S + j]]),
   };
 }
 
@@ -329,8 +350,8 @@ function imagePicture(parts, { layer, values }, data) {
   function windowOf(row) {
     const w = weights(row), peak = highest(w), found = [gw, gh, 0, 0];
     w.forEach((value, k) => {
-      const x = k % gw, y = floor(k / gw), all = [min(found[0], x), min(found[1], y), max(found[2], x + 1), max(found[3], y + 1)];
-      if (value >= peak / 4) Object.assign(found, all);
+      const x = k % gw, y = floor(k / gw), [left, top, right, bottom] = found;
+      if (value >= peak / 4) Object.assign(found, [min(left, x), min(top, y), max(right, x + 1), max(bottom, y + 1)]);
     });
     return found;
   }
@@ -338,7 +359,7 @@ function imagePicture(parts, { layer, values }, data) {
   const outline = ([x, y], [right, bottom], colour) => stroke(context, box(x * cw, y * ch, (right - x) * cw, (bottom - y) * ch), colour);
   return (row, column) => {
     const w = weights(row), peak = highest(w) || 1;
-    const packed = Uint32Array.from(w, (value) => ((round(clamp(value / peak, 0, 1) ** 0.7 * 210) << 24) | (PACKED[level(value / peak)] & 0xffffff)) >>> 0);
+    const packed = pack(w, (value) => ((round(clamp(value / peak, 0, 1) ** 0.7 * 210) << 24) | (PACKED[level(value / peak)] & 0xffffff)) >>> 0);
     context.drawImage(base, 0, 0, width, height);
     context.drawImage(pixels(packed, gw, gh), 0, 0, width, height);
     context.globalAlpha = 0.5;
@@ -503,8 +524,8 @@ function build(element, data, layers, heading) {
         h("p", { className: "readout", role: "status" }, value, " ", place), figure,
         h("div", { className: "scale" }, "0", bar, high),
         h("div", { className: "row" }, picture, h("div", {}, h(`h${heading + 2}`, {}, "Largest of this row"), largest)), caption)),
-    note("Keys: arrows move the cell, m goes to the largest weight of the row, Page Up and Page Down change the head, [ and ] the layer, + and − the zoom. ",
-      `Weights are stored in 8 bits: the largest error is ${error.toPrecision(2)}, and the sums of rows are exact. `,
+    note("Keys: arrows move the cell, m goes to the largest of the row, Page Up and Down change the head, [ and ] the layer, + and − the zoom. ",
+      `Weights are stored in 8 bits: the largest error is ${error.toPrecision(2)}, sums of rows are exact. `,
       pooled ? `${pooled} of ${layers.length} layers are pooled: a cell is the maximum of several weights.` : ""),
     json("Provenance", data.provenance), json("Spec", data.spec));
 
@@ -619,7 +640,7 @@ function buildThumbnails(layer) {
           if (values[k] > peaks[at]) peaks[at] = values[k];
         }
       }
-      const canvas = pixels(Uint32Array.from(peaks, (value) => PACKED[level(value / (own || 1))]), width, height);
+      const canvas = pixels(pack(peaks, (value) => PACKED[level(value / (own || 1))]), width, height);
       Object.assign(canvas.style, { width: `${size}px`, height: `${size}px` });
       each.replaceChildren(canvas);
     });

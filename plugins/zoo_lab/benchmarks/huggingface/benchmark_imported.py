@@ -21,7 +21,8 @@ TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
 class ImportedModel(Benchmark):
     """A model imported from transformers, compared with the original there.
 
-    Both run in evaluation mode, in bfloat16 on a GPU.
+    Both are loaded from files and run in evaluation mode, in bfloat16 on a GPU. Both get the same
+    raw inputs: with 'whisper', both compute the features of waveforms in the measured time.
 
     Args:
         architecture: the architecture.
@@ -91,13 +92,14 @@ class ImportedModel(Benchmark):
         with torch.device("cpu"):
             original = ORIGINALS[self.architecture](self.shape)
         self.original = original
-        self.theirs = original.model.eval()
         with tempfile.TemporaryDirectory(prefix="zoo-imported-") as folder:
-            self.theirs.save_pretrained(Path(folder, "original"))
+            original.model.save_pretrained(Path(folder, "original"))
+            self.theirs = type(original.model).from_pretrained(Path(folder, "original")).eval()
             file = zoo.import_model(Path(folder, "original"), Path(folder, "model.safetensors"))
             self.ours = zoo.load(file, device=device).to(self.dtype)
-        self.ours.eos = ()  # so that all sequences have the same length
         self.theirs.to(device, self.dtype)
+        if original.raw is not None:  # both generate; all sequences have the same length
+            self.ours.eos, self.theirs.generation_config.eos_token_id = (), None
         self.inputs = self._move(original.inputs)
         self.batch = self._move(original.batch)
         self.forward = self._compiled(self.ours)
@@ -131,7 +133,7 @@ class ImportedModel(Benchmark):
 
     @torch.no_grad()
     def _original_outputs(self, model: Callable[..., Any]) -> Tensor:
-        outputs = model(**self.inputs)
+        outputs = model(**self.inputs, **self._preprocessed())
         name = "logits" if hasattr(outputs, "logits") else "last_hidden_state"
         result: Tensor = outputs[name]
         return result
@@ -155,11 +157,14 @@ class ImportedModel(Benchmark):
     def _original_tokens(self, **options: Any) -> Any:
         return self.theirs.generate(
             **self._move(self.original.prompt),
+            **self._preprocessed(),
             **options,
             do_sample=False,
-            min_new_tokens=self.new,
             max_new_tokens=self.new,
         )
+
+    def _preprocessed(self) -> dict[str, Tensor]:
+        return self._move(self.original.preprocess(self.device))
 
     def items(self) -> tuple[int, str]:
         count = self.shape.batch * (self.shape.length if self.part == "forward" else self.new)

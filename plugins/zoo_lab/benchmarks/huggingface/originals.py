@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,8 @@ class Original:
         batch: the batch of the imported model that gives the same outputs.
         prompt: the arguments of its `generate`; empty if it does not generate.
         raw: the inputs of `zoo.generate`.
+        preprocess: computes further arguments of both from the raw inputs on a device, if the
+            imported model does this in its forward pass.
     """
 
     model: Any
@@ -50,6 +52,7 @@ class Original:
     batch: Mapping[str, Tensor]
     prompt: Mapping[str, Tensor]
     raw: Any = None
+    preprocess: Callable[[torch.device], Mapping[str, Tensor]] = lambda _: {}
 
 
 def llama(shape: Shape) -> Original:
@@ -104,7 +107,7 @@ def bert(shape: Shape) -> Original:
 def whisper(shape: Shape) -> Original:
     """Audio of the given length in positions of the encoder, and a target of a quarter of it.
 
-    The import computes the features of the audio, the original gets them.
+    Both compute the features of the audio at each call.
     """
     from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
 
@@ -127,18 +130,28 @@ def whisper(shape: Shape) -> Original:
     )
     samples = SAMPLES_PER_POSITION * shape.length
     audio = torch.randn(shape.batch, samples)
+    waveforms = list(audio.numpy())
     extractor = WhisperFeatureExtractor()  # type: ignore[no-untyped-call]
-    features = extractor(
-        list(audio.numpy()), sampling_rate=16000, max_length=samples, return_tensors="pt"
-    ).input_features
+
+    def preprocess(device: torch.device) -> dict[str, Tensor]:
+        features = extractor(
+            waveforms,
+            sampling_rate=16000,
+            max_length=samples,
+            return_tensors="pt",
+            device=str(device),
+        )
+        return {"input_features": features.input_features}
+
     target = shape.tokens(max(2, shape.length // 4))
     target[:, 0] = 3
     return Original(
         WhisperForConditionalGeneration(config),
-        {"input_features": features, "decoder_input_ids": target[:, :-1]},
+        {"decoder_input_ids": target[:, :-1]},
         {"source": audio, "target": target},
-        {"input_features": features},
-        [(each.numpy(), 16000) for each in audio],
+        {},
+        [(each, 16000) for each in waveforms],
+        preprocess,
     )
 
 

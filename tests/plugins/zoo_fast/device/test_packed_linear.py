@@ -46,7 +46,7 @@ def test_results_equal_linear_and_weights_are_packed_once(kernel_calls):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("rows", "calls", "packs"), [(4, 32, False), (4, 64, True), (8, 2, True)])
+@pytest.mark.parametrize(("rows", "calls", "packs"), [(4, 8, False), (4, 16, True), (8, 2, True)])
 def test_weights_are_packed_if_it_repays(rows, calls, packs, kernel_calls):
     packed, x, weight = PackedWeights(rows=rows, calls=calls), torch.randn(3, 5), torch.randn(7, 5)
     for _ in range(3):
