@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import socket
 import threading
@@ -50,6 +51,8 @@ def serve(target: str | None, *, port: int, open_browser: bool) -> None:
             lifespan="on",
             timeout_graceful_shutdown=_SECONDS_TO_END,
         )
+        gc.freeze()
+        gc.enable()
         try:
             uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn raises it again after it has ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated
 
 import typer
@@ -31,6 +32,7 @@ def command(
     """
     from zoo.plugin import MissingExtra
 
+    gc.disable()  # imports create no garbage; the server enables it
     try:
         from zoo_ui.server import serve
     except ModuleNotFoundError as error:

@@ -3,9 +3,12 @@
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from ui_kit import UiServer
+
+import zoo_ui
 
 
 def _zoo_ui(*arguments):
@@ -54,6 +57,12 @@ def test_it_starts_without_importing_torch():
     code = "import sys, zoo_ui.server; print('torch' in sys.modules)"
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, capture_output=True, text=True).stdout == "False\n"
+
+
+def test_the_files_of_the_page_have_at_most_150_kb_beside_katex():
+    static = Path(zoo_ui.__file__).parent / "static"
+    files = [path for path in static.rglob("*") if path.is_file() and "katex" not in path.parts]
+    assert sum(path.stat().st_size for path in files) <= 150_000
 
 
 def _children(pid):
