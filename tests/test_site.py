@@ -12,7 +12,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 import pytest
 from browser_kit import Visit, chromium, screenshot_folder
 from build_site import BrokenLinks, build_html
-from completeness import MissingPages, check_complete, required
+from completeness import MissingPages, check_complete, check_facts, required
 from diagrams import PLACES, slots
 from docstrings import parse
 from measure_facts import digest, key, law_names, measure_laws, measure_tree
@@ -107,6 +107,12 @@ def test_the_facts_are_those_of_the_components_specs_and_models(data):
         if model.data["shipped"]:
             stored = data.cards[model.data["name"]]["sha256"]
             assert stored == model.data["shipped"]["sha256"], f"{model.data['name']}: {hint}"
+
+
+def test_what_has_no_facts_fails_the_build_with_the_command_to_run():
+    data = SiteData(trees={})
+    with pytest.raises(MissingPages, match=r"measure_facts\.py, which .*gat-cora"):
+        check_facts(data)
 
 
 def test_the_facts_are_what_is_measured(data):

@@ -13,6 +13,18 @@ class MissingPages(Exception):
     """Raised for things without a page."""
 
 
+def check_facts(data: SiteData) -> None:
+    """Raise MissingPages if a component, spec or model has no facts for its page."""
+    missing = [f"{each.kind}/{each.name}" for each in data.registry.components()]
+    missing = [name for name in missing if name not in data.laws]
+    missing += [name for name in data.index.specs if name not in data.trees]
+    shipped = [model.data["name"] for model in data.index.models if model.data["shipped"]]
+    missing += [name for name in shipped if name not in data.cards]
+    if missing:
+        names = ", ".join(missing)
+        raise MissingPages(f"run python docs/site/measure_facts.py, which measures {names}")
+
+
 def check_complete(pages: Mapping[str, str], data: SiteData) -> None:
     """Raise MissingPages if something has no page."""
     missing = [f"{thing} has no page {page}" for thing, page in required(data) if page not in pages]

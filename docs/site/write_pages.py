@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from completeness import check_complete
+from completeness import check_complete, check_facts
 from component_pages import component_pages
 from model_pages import cheatsheet, model_pages, spec_pages
 from navigation import contents, guides
@@ -48,6 +48,7 @@ def write_pages(folder: Path) -> dict[str, str]:
     """Write all pages, pictures and the navigation to a folder; return the pages."""
     shutil.rmtree(folder, ignore_errors=True)
     data = SiteData()
+    check_facts(data)
     pages = all_pages(data)
     check_complete(pages, data)
     for path, text in pages.items():
