@@ -25,7 +25,7 @@ from write_pictures import DIAGRAMS, INPUTS, PICTURES, attention_picture
 from zoo.interfaces import KINDS
 from zoo.spec.document import read_file
 
-KATEX = DOCS / "site" / "assets" / "katex" / "katex.min.js"
+KATEX = DOCS.parent / "plugins" / "zoo_ui" / "static" / "katex" / "katex.min.js"
 
 
 @pytest.fixture(scope="module")

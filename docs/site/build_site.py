@@ -20,7 +20,9 @@ from write_pages import NAVIGATION, write_pages
 from zoo.about import version
 
 HERE = Path(__file__).parent
-FOLDER = HERE.parents[1] / "build" / "site"
+ROOT = HERE.parents[1]
+FOLDER = ROOT / "build" / "site"
+KATEX = ROOT / "plugins" / "zoo_ui" / "static" / "katex"
 REPOSITORY = "https://github.com/attention-zoo/attention-zoo"
 
 
@@ -45,6 +47,7 @@ def build_html(pages: Path, site: Path) -> Path:
         raise BrokenLinks("\n".join(problems))
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(HERE / "assets", site / "assets")
+    shutil.copytree(KATEX, site / "assets" / "katex")
     for path in files - set(texts) - {NAVIGATION}:
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(pages / path, site / path)
