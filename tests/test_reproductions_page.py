@@ -65,8 +65,8 @@ def test_each_variant_is_named_in_what_was_tried():
     assert set(read_results(VARIANTS)) - set(named) == set()
 
 
-def test_each_picture_has_a_caption():
-    assert {path.stem for path in PAGE["PICTURES"].iterdir()} == set(CAPTIONS)
+def test_each_caption_has_a_picture():
+    assert set(CAPTIONS) <= {path.stem for path in PAGE["PICTURES"].iterdir()}
 
 
 def test_a_recipe_is_shown_with_and_without_results(recipe):

@@ -19,7 +19,9 @@ def folder(tmp_path_factory):
 def small_models(folder, monkeypatch):
     """The demo loads the small models of the folder instead of the shipped ones."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("zoo.demo.models.load", lambda name: zoo.load(f"./{name}"))
+    monkeypatch.setattr(
+        "zoo.demo.models.load", lambda name, **options: zoo.load(f"./{name}", **options)
+    )
 
 
 def run(*arguments):

@@ -42,7 +42,7 @@ def open_run(spec, folder):
         newest = checkpoints.newest()
         state = RunState()
         if newest is not None:
-            state = checkpoints.restore(open_checkpoint(newest, processes))
+            state = checkpoints.restore(open_checkpoint(newest, processes, request))
         log = RunLog(folder / "log.jsonl", processes)
         stack.callback(log.close)
         yield Trainer(setup, state, log, checkpoints, (), lambda: {"train": {}})

@@ -88,6 +88,10 @@ class DebertaV2(EncoderImporter):
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]
         heads, dim = model["encoder"]["attention"]["heads"], model["source"]["dim"]
+        if heads > dim:
+            raise config_error(
+                "num_attention_heads", heads, f"at most {dim}, the width, are supported"
+            )
         widths = {
             "embedding_size": dim,
             "pooler_hidden_size": dim,
