@@ -84,9 +84,13 @@ def commands_built_once():
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium, started once; tests that use it are skipped where it is not installed."""
+    """Chromium; tests that use it are skipped where it is not installed.
+
+    It is closed after each module, since playwright keeps an event loop running, in which other
+    tests cannot run theirs.
+    """
     with chromium() as started:
         yield started
 

@@ -10,7 +10,7 @@ import sys
 from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
-from browser_kit import Visit, chromium, screenshot_folder
+from browser_kit import Visit, screenshot_folder
 from build_site import BrokenLinks, build_html
 from completeness import MissingPages, check_complete, check_facts, required
 from diagrams import PLACES, slots
@@ -229,12 +229,6 @@ def test_words_of_the_search_are_found_by_their_parts():
     assert words("The scaled-dot score of zoo.compose") == [
         *("scaled-dot", "scaled", "dot", "score", "zoo.compose", "zoo", "compose"),
     ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
 
 
 def _visit(browser, tmp_path, **options):
