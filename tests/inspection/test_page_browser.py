@@ -45,6 +45,21 @@ def shown(tab):
 
 
 def find_map(tab):
+    """The place of the cells in the window, once the page no longer moves its canvas."""
+    tab.page.evaluate(
+        """async () => {
+          const map = document.querySelector(".map canvas");
+          const place = () => JSON.stringify([map.width, map.height, map.getBoundingClientRect()]);
+          for (let old = ""; old !== place();) {
+            old = place();
+            await new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)));
+          }
+        }"""
+    )
+    return _measure_map(tab)
+
+
+def _measure_map(tab):
     """The left, top, right and bottom of the cells in the window, found by their colours."""
     left, top, right, bottom = tab.page.evaluate(
         """() => {
