@@ -53,7 +53,8 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
         if isinstance(inner, RecordsAttention) and inner.recorders:
             return "the attention weights or samples are recorded", None
         for own in (inner._parameters, inner._buffers):
-            weights += [(t.data_ptr(), t.dtype) for t in own.values() if t is not None]
+            if own:
+                weights += [(t.data_ptr(), t.dtype) for t in own.values() if t is not None]
     mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
     return None, (tuple(weights), mode)
 

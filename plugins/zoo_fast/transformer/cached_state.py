@@ -77,7 +77,8 @@ class CachedState(State):
         )
 
     def reorder(self, parents: Tensor) -> CachedState:
-        return replace(self, rows=select_rows(self.rows, parents))
+        # The hypotheses of a source have the same position.
+        return replace(self, rows={**self.rows, **select_rows({SLOTS: self.rows[SLOTS]}, parents)})
 
     def repeat(self, times: int) -> CachedState:
         return replace(self, rows=_repeat(self.rows, times), history=_repeat(self.history, times))
