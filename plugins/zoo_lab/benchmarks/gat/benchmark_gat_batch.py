@@ -59,7 +59,7 @@ class GatBatch(TrainingBenchmark):
             present = edges[(edges >= 0).all(dim=-1)]
             graphs.append(Data(x=x, edge_index=present.T.contiguous(), y=y))
         graph: Any = Graphs.from_data_list(graphs)
-        peer = TwoLayers(zoo.load_spec(self.spec).resolve()["model"]).to(self.device)
+        peer = GeometricGat(zoo.load_spec(self.spec).resolve()["model"]).to(self.device)
 
         def loss() -> Tensor:
             return F.cross_entropy(peer(graph.x, graph.edge_index), graph.y, ignore_index=-100)
@@ -73,7 +73,7 @@ class GatBatch(TrainingBenchmark):
         return self.batch, "graphs"
 
 
-class TwoLayers(nn.Module):
+class GeometricGat(nn.Module):
     """The same model with layers of torch-geometric."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:

@@ -12,8 +12,8 @@ from zoo_lab.bench.measuring import StepTime
 from zoo_lab.bench.result import Goal
 from zoo_lab.benchmarks.language.generation import (
     CHECKED,
+    build_peer,
     generate,
-    place,
     transformers_generate,
 )
 from zoo_lab.benchmarks.language.llama import PAPER, SIZES, SizeName
@@ -89,7 +89,8 @@ class DecodingStep(Benchmark):
         return {"transformers, static cache": self._static} if self.batch in COMPARED else {}
 
     def _static(self) -> Callable[[], Any]:
-        model = place(self.shape.peer(self.context + 2 * self.length), self.model)
+        positions = self.context + 2 * self.length
+        model = build_peer(lambda: self.shape.peer(positions), self.model)
         prompt = self.tokens.to(model.device)
         long, short = (
             transformers_generate(model, prompt, length, cache_implementation="static")

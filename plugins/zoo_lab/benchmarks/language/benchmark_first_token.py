@@ -8,7 +8,7 @@ from pydantic import Field
 
 from zoo_lab.bench.benchmark import Benchmark, Bound
 from zoo_lab.bench.result import Goal
-from zoo_lab.benchmarks.language.generation import generate, place, transformers_generate
+from zoo_lab.benchmarks.language.generation import build_peer, generate, transformers_generate
 from zoo_lab.benchmarks.language.llama import PAPER, SIZES, SizeName
 from zoo_lab.benchmarks.language.token_checks import check_hypotheses
 
@@ -55,7 +55,7 @@ class FirstToken(Benchmark):
         return {"transformers": self._transformers}
 
     def _transformers(self) -> Callable[[], Any]:
-        model = place(self.shape.peer(self.prompt_length + 1), self.model)
+        model = build_peer(lambda: self.shape.peer(self.prompt_length + 1), self.model)
         return transformers_generate(model, self.tokens.to(model.device), 1)
 
     def bound(self) -> Bound:

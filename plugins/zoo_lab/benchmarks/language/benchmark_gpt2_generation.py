@@ -13,10 +13,11 @@ from zoo_lab.bench.benchmark import Benchmark, Bound
 from zoo_lab.bench.result import Goal
 from zoo_lab.benchmarks.language.generation import (
     CHECKED,
+    build_peer,
     generate,
-    place,
     transformers_generate,
 )
+from zoo_lab.benchmarks.language.gpt2 import gpt2_peer
 from zoo_lab.benchmarks.language.token_checks import check_hypotheses, reference_copy
 
 GOALS = {(32, 1): 80_000, (1, 4): 3_500}
@@ -68,7 +69,6 @@ class Gpt2Generation(Benchmark):
         model = zoo.load_spec(self.spec).resolve()["model"]
         self.vocab, self.dim = (model["embedding"][key] for key in ("vocab", "dim"))
         self.layers = model["decoder"]["layers"]
-        self.heads = model["decoder"]["attention"]["heads"]
         self.tokens = torch.randint(3, self.vocab, (self.batch, self.prompt_length))
         self.prompts = self.tokens.tolist()
 
@@ -101,19 +101,14 @@ class Gpt2Generation(Benchmark):
         return {"transformers": self._transformers, "transformers, static cache": static}
 
     def _transformers(self, **options: Any) -> Callable[[], Any]:
-        from transformers import GPT2Config, GPT2LMHeadModel
-
-        config = GPT2Config(
-            vocab_size=self.vocab,
-            n_embd=self.dim,
-            n_layer=self.layers,
-            n_head=self.heads,
-            n_positions=max(1024, self.prompt_length + self.length),
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=None,
+        build = partial(
+            gpt2_peer,
+            vocab=self.vocab,
+            dim=self.dim,
+            layers=self.layers,
+            positions=self.prompt_length + self.length,
         )
-        model = place(GPT2LMHeadModel(config), self.model)
+        model = build_peer(build, self.model)
         prompt = self.tokens.to(model.device)
         return transformers_generate(model, prompt, self.length, num_beams=self.width, **options)
 

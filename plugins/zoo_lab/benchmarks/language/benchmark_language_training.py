@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -11,6 +12,7 @@ from torch import nn
 import zoo
 from zoo_lab.bench.benchmark import Bound
 from zoo_lab.bench.result import Goal
+from zoo_lab.benchmarks.language.generation import build_peer
 from zoo_lab.benchmarks.language.trained_models import TRAINED
 from zoo_lab.benchmarks.training_benchmark import Batch, TrainingBenchmark, make_step
 
@@ -71,8 +73,8 @@ class LanguageTraining(TrainingBenchmark):
         return {"transformers, compiled": self._transformers}
 
     def _transformers(self) -> Callable[[], Any]:
-        peer: nn.Module = self.trained.build_peer(self.length)
-        peer.to(self.device, next(self.model.parameters()).dtype).train()
+        build = partial(self.trained.build_peer, self.length)
+        peer: nn.Module = build_peer(build, self.model).train()
         compiled, tokens = torch.compile(peer), self.tokens[:, :-1].contiguous()
 
         def loss() -> Any:

@@ -46,7 +46,9 @@ def transformers_generate(
     return run
 
 
-def place(model: Any, like: Model) -> Any:
+def build_peer(build: Callable[[], Any], like: Model) -> Any:
     """Return a model of transformers in evaluation mode, with the device and dtype of ours."""
     weight = next(like.parameters())
+    with weight.device:  # random weights of a large model take long on the CPU
+        model = build()
     return model.to(weight.device, weight.dtype).eval()

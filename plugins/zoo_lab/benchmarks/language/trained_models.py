@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo_lab.bench.result import Goal
+from zoo_lab.benchmarks.language.gpt2 import gpt2_peer
 from zoo_lab.benchmarks.language.llama import SIZES, LlamaSize
 
 
@@ -46,19 +47,7 @@ class TrainedModel:
 
 def _gpt2(spec: str, vocab: int, dim: int, layers: int, goal: Goal) -> TrainedModel:
     def build(length: int) -> Any:
-        from transformers import GPT2Config, GPT2LMHeadModel
-
-        return GPT2LMHeadModel(
-            GPT2Config(
-                vocab_size=vocab,
-                n_embd=dim,
-                n_layer=layers,
-                n_head=max(2, dim // 64),
-                n_positions=max(1024, length),
-                bos_token_id=0,
-                eos_token_id=0,
-            )
-        )
+        return gpt2_peer(vocab=vocab, dim=dim, layers=layers, positions=length)
 
     return TrainedModel(spec, build, vocab, dim, layers, causal=True, goal=goal)
 
