@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from zoo.plugin import Acceleration
 from zoo_fast.generation.known_samplers import KnownSampler, register_sampler
-from zoo_fast.sampling import beam, greedy, rules
+from zoo_fast.sampling import beam, greedy, random_step
 from zoo_fast.sampling.min_p import MinPCandidates
 from zoo_fast.sampling.top_k import TopKCandidates
 from zoo_fast.sampling.top_p import TopPCandidates
@@ -20,6 +20,6 @@ register_sampler(Greedy, KnownSampler(greedy.step_from_logits, keeps_items=False
 register_sampler(Beam, KnownSampler(beam.step_from_logits, keeps_items=False))
 register_sampler(DiverseBeam, KnownSampler(keeps_items=False))
 for sampler in (MinP, Temperature, TopK, TopP):
-    register_sampler(sampler, KnownSampler(rules.step_from_logits))
+    register_sampler(sampler, KnownSampler(random_step.step_from_logits))
 
 ACCELERATIONS: Sequence[type[Acceleration]] = (TopKCandidates, TopPCandidates, MinPCandidates)

@@ -14,9 +14,9 @@ from torch import Tensor
 from zoo.generation.search import NextTokens
 from zoo.plugin import SearchState
 from zoo_fast.device.triton_support import dependent_launch
+from zoo_fast.sampling.keep_rules import KeepRule
 from zoo_fast.sampling.kernels import race_triton, threshold_triton
 from zoo_fast.sampling.kernels.candidates import empty_selection
-from zoo_fast.sampling.rules import Rule
 
 BLOCK = 2048
 _RULES = {
@@ -38,7 +38,7 @@ class _Threshold:
     equals: Tensor
 
 
-def race_step(logits: Tensor, noise: Tensor, search: SearchState, rule: Rule) -> NextTokens:
+def race_step(logits: Tensor, noise: Tensor, search: SearchState, rule: KeepRule) -> NextTokens:
     """Sample a token of each row, given logits and exponential noise [B, 1, V]."""
     B, _, V = logits.shape
     rows = logits.reshape(B, V)
@@ -102,7 +102,7 @@ def _find_threshold(
     rows: Tensor,
     highest: Tensor,
     total: Tensor,
-    rule: Rule,
+    rule: KeepRule,
     row_args: tuple[int, int, int, float],
     block: int,
 ) -> _Threshold:

@@ -10,7 +10,7 @@ from zoo.generation.prompts import PromptBatch
 from zoo.generation.search import init_search, select_next
 from zoo.plugin import DecodeRequest
 from zoo_fast.generation import selection
-from zoo_fast.sampling.rules import rule_of
+from zoo_fast.sampling.keep_rules import rule_of
 from zoo_sampling.logits import apply_temperature, keep_tokens
 from zoo_sampling.min_p import MinP
 from zoo_sampling.temperature import Temperature
