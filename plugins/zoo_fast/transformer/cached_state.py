@@ -6,7 +6,7 @@ Notation: R rows (hypotheses), W rows per source, N positions, D width.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import torch
@@ -99,6 +99,11 @@ class RaggedState(CachedState):
     """
 
     per_hypothesis: ClassVar[Any] = property(_no_reference)  # type: ignore[misc]
+
+    @classmethod
+    def of(cls, state: CachedState) -> RaggedState:
+        """Return a state with the tensors of another one."""
+        return cls(**{each.name: getattr(state, each.name) for each in fields(state)})
 
 
 @select_items.register(RaggedState)

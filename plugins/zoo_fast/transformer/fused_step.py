@@ -122,14 +122,13 @@ class FusedDecoding(Acceleration, ProcessesPadded):
     def process_padded(
         self, target: TransformerDecoder, tokens: Tensor, lengths: Tensor, state: State
     ) -> tuple[Tensor, State]:
-        assert isinstance(state, CachedState)
         # Attention is causal, so that no token attends to the padding after it.
-        x, state = target.step_blocks(tokens, state, 0)
+        x, after = target.step_blocks(tokens, state, 0)
+        assert isinstance(after, CachedState)
         last = (lengths - 1)[:, None, None].expand(-1, 1, x.shape[-1])
         # A step writes keys and values at the position of the row, over those of the padding.
-        rows = {**state.rows, "at": lengths.clone()}
-        parts = {"history": state.history, "shared": state.shared, "tables": state.tables}
-        return target.logits(x.gather(1, last)), RaggedState(rows=rows, **parts)  # type: ignore[call-arg]
+        rows = {**after.rows, "at": lengths.clone()}
+        return target.logits(x.gather(1, last)), RaggedState.of(replace(after, rows=rows))
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls
