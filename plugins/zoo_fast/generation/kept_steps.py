@@ -72,7 +72,7 @@ def _find_steps(
     decoder: Decoder, request: DecodeRequest, state: DecodeState, weights: Hashable
 ) -> CapturedSteps:
     kept = _KEPT.setdefault(decoder, OrderedDict())
-    key = _key(weights, request, state.prompts, flatten(state))
+    key = type(state.state), _key(weights, request, state.prompts, flatten(state))
     steps = kept.get(key)
     if steps is None:
         steps = kept[key] = CapturedSteps(decoder, request, state)

@@ -17,7 +17,8 @@ from zoo.acceleration import plain_class
 from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
 from zoo_fast.attention.softmax_dropout import why_not_softmax
 from zoo_fast.device.triton_support import why_not_triton_on
-from zoo_fast.transformer.cached_state import SLOTS, CachedState
+from zoo_fast.generation.padded_prompts import ProcessesPadded
+from zoo_fast.transformer.cached_state import SLOTS, CachedState, RaggedState
 from zoo_fast.transformer.matrices import lookup_table, output_matrix
 from zoo_fast.transformer.positions import (
     added_vectors,
@@ -38,7 +39,7 @@ KERNEL_ACTIVATIONS = ("relu", "silu", "gelu", "gelu-tanh")
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-class FusedDecoding(Acceleration):
+class FusedDecoding(Acceleration, ProcessesPadded):
     """Decoding steps of one token in Triton kernels, with caches that are not reordered."""
 
     name: ClassVar[str] = "fused-decoding"
@@ -133,6 +134,17 @@ class FusedDecoding(Acceleration):
         logits: Tensor = x if has_logits else target.output(x)
         next_at = next_at if T == 1 else before + T
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
+
+    def process_padded(
+        self, target: TransformerDecoder, tokens: Tensor, lengths: Tensor, state: State
+    ) -> tuple[Tensor, State]:
+        # Attention is causal, so that no token attends to the padding after it.
+        x, after = target.step_blocks(tokens, state, 0)
+        assert isinstance(after, CachedState)
+        last = (lengths - 1)[:, None, None].expand(-1, 1, x.shape[-1])
+        # A step writes keys and values at the position of the row, over those of the padding.
+        rows = {**after.rows, "at": lengths.clone()}
+        return target.logits(x.gather(1, last)), RaggedState.of(replace(after, rows=rows))
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls

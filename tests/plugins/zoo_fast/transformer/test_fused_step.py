@@ -179,6 +179,46 @@ def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
         state, tokens = state.reorder(parents), tokens[parents]
 
 
+@pytest.mark.parametrize(
+    ("case", "programs"),
+    [
+        ("post-norm", 0),
+        ("llama", 264),
+        pytest.param("llama", 0, marks=pytest.mark.slow),
+        pytest.param("gpt", 264, marks=pytest.mark.slow),
+        pytest.param("interleaved", 264, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # of NumPy: log(0) is -inf
+@torch.no_grad()
+def test_rows_at_different_positions_equal_the_forward_pass(case, programs, monkeypatch):
+    monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.PROGRAMS", programs)
+    monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.SPLIT", 4)  # some splits have no keys
+    decoder, W = make_decoder(case), 2
+    memory, lengths = make_memory(decoder, 3), torch.tensor([4, 1, 6], device=DEVICE)
+    generator = torch.Generator().manual_seed(4)
+    prompts = torch.randint(1, 37, (3, 6), generator=generator).to(DEVICE)
+    state = decoder.start(memory, steps=8)
+    logits, state = FusedDecoding().process_padded(decoder, prompts, lengths, state)
+    last = decoder(prompts, memory)[torch.arange(3), lengths - 1]
+    torch.testing.assert_close(logits[:, 0], last, atol=1e-5, rtol=1e-5)
+
+    repeated = Memory(*(part.repeat_interleave(W, dim=0) for part in
+                        (memory.states, memory.mask, memory.summary)))  # fmt: skip
+    state, rows = state.repeat(W), torch.arange(3 * W)
+    tokens = torch.nn.functional.pad(prompts.repeat_interleave(W, dim=0), (0, 2))
+    lengths = lengths.repeat_interleave(W)
+    for parents in ([1, 0, 2, 2, 5, 4], [0, 0, 3, 2, 4, 5]):
+        new = torch.randint(1, 37, (3 * W, 1), generator=generator).to(DEVICE)
+        tokens[rows, lengths] = new[:, 0]
+        lengths = lengths + 1
+        logits, state = decoder.step(new, state)
+        expected = decoder(tokens, repeated)[rows, lengths - 1]
+        torch.testing.assert_close(logits[:, 0], expected, atol=1e-4, rtol=1e-4)
+        parents = torch.tensor(parents, device=DEVICE)
+        state, tokens = state.reorder(parents), tokens[parents]
+
+
 @torch.no_grad()
 def test_other_paths_continue_a_fused_state():
     decoder = make_decoder("llama")
