@@ -81,7 +81,7 @@ class PaddedPrompts:
         delays = self.plain.forced_lengths.cpu()
         B, items = len(delays), torch.arange(len(delays))
         delayed = torch.full((B, self.plain.steps), self.plain.pad)
-        ends = torch.tensor(self.plain.eos_ids)
+        ends = torch.tensor(self.plain.eos_ids, dtype=torch.long)
         last = delays.clone()  # the last column of each item
         ended = torch.zeros(B, dtype=torch.bool)
         step = -1
