@@ -31,9 +31,10 @@ _LOWEST_BITS = {torch.bfloat16: 16, torch.float16: 12, torch.float32: 0}
 
 @dataclass(frozen=True)
 class _Threshold:
-    """Results of the passes of `sum_above`: start [R], sums and equals [R, C, DIGITS]."""
+    """Results of the passes of `sum_above`: start [R], the others [R, C, DIGITS]."""
 
     start: Tensor
+    first_sums: Tensor
     sums: Tensor
     equals: Tensor
 
@@ -43,31 +44,29 @@ def race_step(logits: Tensor, noise: Tensor, search: SearchState, rule: KeepRule
     B, _, V = logits.shape
     rows = logits.reshape(B, V)
     rows = rows if rows.stride(-1) == 1 else rows.contiguous()
-    block = min(BLOCK, triton.next_power_of_2(V))
+    block = min(BLOCK, max(triton.next_power_of_2(V), threshold_triton.GROUP.value))
     C = triton.cdiv(V, block)
     excluded = -1 if search.task.pad_ends else search.task.pad
     new = search.scores.new_empty
-    highest, total, tempered = (new(B, C, dtype=torch.float32) for _ in range(3))
-    row_args = (V, rows.stride(0), excluded, 1 / rule.temperature)
+    highest, total = (new(B, C, dtype=torch.float32) for _ in range(2))
+    row_args = (V, rows.stride(0), excluded)
     pdl = dependent_launch(logits)
-    threshold_triton.summarise_chunks[(B, C)](
-        rows, highest, total, tempered, *row_args, BLOCK=block, **pdl
-    )
-    bound = _as_two_floats(rule.bound)
-    found = _find_threshold(rows, highest, tempered, rule, row_args, block)
+    threshold_triton.summarise_chunks[(B, C)](rows, highest, total, *row_args, BLOCK=block, **pdl)
+    rule_args = (1 / rule.temperature, *_as_two_floats(rule.bound))
+    found = _find_threshold(rows, highest, rule, (*row_args, *rule_args), block)
     values, tokens = new(B, C, dtype=torch.float32), new(B, C, dtype=torch.long)
     race_triton.race_in_chunks[(B, C)](
         rows,
         noise,
         highest,
-        tempered,
         found.start,
+        found.first_sums,
         found.sums,
         found.equals,
         values,
         tokens,
         *row_args,
-        *bound,
+        *rule_args,
         RULE=_RULES[rule.kind],
         SHIFT=_LOWEST_BITS[logits.dtype],
         BLOCK=block,
@@ -101,31 +100,28 @@ def race_step(logits: Tensor, noise: Tensor, search: SearchState, rule: KeepRule
 def _find_threshold(
     rows: Tensor,
     highest: Tensor,
-    total: Tensor,
     rule: KeepRule,
-    row_args: tuple[int, int, int, float],
+    arguments: tuple[float, ...],
     block: int,
 ) -> _Threshold:
     """Run the passes that find the digits of the threshold; none if the rule does not need it."""
     if rule.kind not in ("count", "mass"):
-        return _Threshold(highest, highest, highest)
+        return _Threshold(highest, highest, highest, highest)
     R, C = highest.shape
     lowest = _LOWEST_BITS[rows.dtype]
     shifts = range(28, lowest - 1, -4)
     digits = threshold_triton.DIGITS.value
     starts = highest.new_empty(len(shifts), R, dtype=torch.long)
-    sums = highest.new_empty(len(shifts), R, C, digits)
+    sums = highest.new_empty(len(shifts), R, C, digits, dtype=torch.float64)
     equals = highest.new_empty(R, C, digits, dtype=torch.int32)
     for i, shift in enumerate(shifts):
         threshold_triton.sum_above[(R, C)](
             rows,
             highest,
-            total,
             starts,
             sums,
             equals,
-            *row_args,
-            *_as_two_floats(rule.bound),
+            *arguments,
             PASS=i,
             SHIFT=shift,
             COUNT=rule.kind == "count",
@@ -135,7 +131,7 @@ def _find_threshold(
             num_warps=8,
             **dependent_launch(rows),
         )
-    return _Threshold(starts[-1], sums[-1], equals)
+    return _Threshold(starts[-1], sums[0], sums[-1], equals)
 
 
 def _as_two_floats(value: float) -> tuple[float, float]:

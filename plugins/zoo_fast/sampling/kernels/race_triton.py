@@ -13,10 +13,11 @@ import triton.language as tl
 
 from zoo_fast.sampling.kernels.threshold_triton import (
     DIGITS,
-    combine_chunks,
     combine_pass,
     load_logits,
     ordered_keys,
+    row_maximum,
+    row_total,
 )
 
 ALL = tl.constexpr(0)
@@ -31,8 +32,8 @@ def race_in_chunks(
     logits,  # [R, V]
     noise,  # [R, V]
     highest,  # [R, C]
-    total,  # [R, C], with the temperature
     start,  # [R], the first key of the last pass of `sum_above`
+    first_sums,  # [R, C, DIGITS], of the first pass
     sums,  # [R, C, DIGITS], of the last pass
     equals,  # [R, C, DIGITS]
     values,  # [R, C], output: the largest weight / noise, -inf without a token
@@ -63,15 +64,14 @@ def race_in_chunks(
     v = chunk * BLOCK + tl.arange(0, BLOCK)
     x = load_logits(logits + row * logits_r, v, V, excluded)
     divisor = tl.load(noise + row * V + v, mask=v < V, other=1.0)
-    maximum, mass = combine_chunks(highest, total, row, C, sharpness, BC)
-    weights = tl.exp((x - maximum) * sharpness)
+    weights = tl.exp((x - row_maximum(highest, row, C, BC)) * sharpness)
     kept = weights > 0.0
     if RULE == WEIGHT:
         kept = kept & (weights >= bound)
     elif RULE >= COUNT:
         target = tl.zeros([], tl.float64) + bound + bound_rest
         if RULE == MASS:
-            target *= mass
+            target *= row_total(first_sums, row, C, BC)
         digit, above = combine_pass(sums, row, C, target, BC)
         threshold = (tl.load(start + row) + digit).to(tl.uint32)
         keys = ordered_keys(x) >> SHIFT
