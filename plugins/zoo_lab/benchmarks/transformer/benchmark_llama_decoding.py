@@ -119,7 +119,7 @@ class LlamaDecoding(GenerationBenchmark):
             eos_token_id=2,
         )
         prompt = self.inputs["prompt"]
-        return LlamaForCausalLM(config), {  # type: ignore[no-untyped-call]
+        return LlamaForCausalLM(config), {
             "input_ids": prompt,
             "attention_mask": torch.ones_like(prompt),
         }
