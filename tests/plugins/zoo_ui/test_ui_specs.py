@@ -1,4 +1,4 @@
-"""Every spec of the plugins in the form, and as YAML."""
+"""Every spec and recipe of the plugins in the form, and as YAML."""
 
 import pytest
 
@@ -33,9 +33,10 @@ def test_every_spec_has_a_field_for_each_value_and_is_the_same_as_yaml(visit, se
     page = visit().page
     page.set_default_timeout(60_000)
     page.goto(server.page("/components"))
-    names = server.call("/api/registry")["specs"]
-    specs = [server.call("/api/spec", {"source": name})["data"] for name in names]
-    assert len(specs) > 50
+    known = server.call("/api/specs")
+    names = [("recipe" if each["is_recipe"] else "source", each["name"]) for each in known]
+    specs = [server.call("/api/spec", {key: name})["data"] for key, name in names]
+    assert len(specs) > 80
     for name, data, (text, missing) in zip(names, specs, page.evaluate(SCRIPT, specs), strict=True):
         assert missing == [], name
         assert server.call("/api/parse", {"text": text}) == {"ok": True, "data": data}, name
