@@ -47,7 +47,9 @@ MOVE = """
   }));
 """
 EVENTS = f"() => {{ {MOVE} for (let i = 0; i < {FRAMES}; i++) move(i); }}"
-MEASURE = f"async () => {{ {MOVE}" + """
+MEASURE = (
+    f"async () => {{ {MOVE}"
+    """
   const events = [], frames = [];
   let before = await new Promise(requestAnimationFrame);
   for (let i = 0; i < 200; i++) {
@@ -65,6 +67,7 @@ MEASURE = f"async () => {{ {MOVE}" + """
     "hover p95 ms": p95(events), "frame p95 ms": p95(frames),
   };
 }"""
+)
 
 
 def published_view(tokens: int) -> View:

@@ -15,6 +15,8 @@ from zoo.cli.verbosity import shows_progress
 if TYPE_CHECKING:
     import torch
 
+    from zoo.interfaces.importer import Importer
+    from zoo.plugin import Component
     from zoo.testing import Outcome
 
 EXAMPLE = "zoo test-plugin luong"
@@ -66,7 +68,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _run_laws(subject: Any, device: torch.device) -> list[Outcome]:
+def _run_laws(subject: type[Component] | Importer, device: torch.device) -> list[Outcome]:
     """Run the laws of a component on a device; models and importers choose devices themselves."""
     import torch
 

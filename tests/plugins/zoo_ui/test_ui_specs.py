@@ -24,7 +24,11 @@ SCRIPT = """async (specs) => {
     form.show(data);
     const fields = [...form.element.querySelectorAll("[data-path]")];
     const shown = new Set(fields.map((field) => field.dataset.path));
-    return [toYaml(data), [...paths(data, [])].filter((path) => !shown.has(path))];
+    // A mapping without a schema is one field.
+    const whole = fields.filter((field) => !field.querySelector("[data-path]"));
+    const isInside = (path) => whole.some((field) => path.startsWith(`${field.dataset.path}.`));
+    const missing = [...paths(data, [])].filter((path) => !shown.has(path) && !isInside(path));
+    return [toYaml(data), missing];
   });
 }"""
 
