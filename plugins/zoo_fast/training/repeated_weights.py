@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,16 +14,20 @@ from torch.overrides import TorchFunctionMode
 from zoo_fast.device.late_gradients import LateGradients
 from zoo_fast.training.repeated_cells import CELLS
 from zoo_fast.training.repeated_linear import can_repeat, repeated_linear
+from zoo_fast.training.selections import Selections
 from zoo_fast.training.weight_products import WeightProducts
 
 _PRODUCTS = {torch.matmul, torch.mm, Tensor.matmul, Tensor.mm, Tensor.__matmul__}
 
 
-def repeated_weights(module: nn.Module, late: LateGradients) -> AbstractContextManager[Any]:
-    """Return the context of a forward pass of a module; a compiled one is called as it is."""
+@contextmanager
+def repeated_weights(module: nn.Module, late: LateGradients) -> Iterator[None]:
+    """Replace functions in the forward pass of a module, unless a part of it is compiled."""
     if any(part._compiled_call_impl is not None for part in module.modules()):
-        return nullcontext()
-    return RepeatedWeights(WeightProducts(late))
+        yield
+    else:
+        with RepeatedWeights(WeightProducts(late)), Selections():
+            yield
 
 
 class RepeatedWeights(TorchFunctionMode):

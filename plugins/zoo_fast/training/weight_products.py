@@ -113,5 +113,5 @@ def base_of(view: Tensor) -> Tensor:
     return view if base is None else base
 
 
-def _place(view: Tensor) -> tuple[int, torch.Size, tuple[int, ...], int]:
+def _place(view: Tensor) -> tuple[object, ...]:
     return id(base_of(view)), view.shape, view.stride(), view.storage_offset()
