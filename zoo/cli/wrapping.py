@@ -23,7 +23,8 @@ INTERRUPTED = 130
 def wrap_command(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command that also takes ``--verbose`` and ``--quiet``, and reports stream errors.
 
-    Its help is the docstring, whose paragraphs are wrapped to the terminal. A function with a parameter ``verbose`` of its own receives the value.
+    Its help is the docstring, whose paragraphs are wrapped to the terminal. A function with a
+    parameter ``verbose`` of its own receives the value.
     """
     signature = inspect.signature(function, eval_str=True)
     own = {
