@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo.cli.main import app
 from zoo.data.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
+from zoo.errors import InputError
 from zoo.generation.pipeline import _decode_pieces, generate_batches
 
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
@@ -122,10 +123,12 @@ def test_batches_of_inputs_give_their_outputs_in_order():
     batches = list(generate_batches(model, rows, 2, max_length=5))
     assert [len(each) for each in batches] == [2, 2, 1]
     assert [found[0].tokens for each in batches for found in each] == expected
-    sampled = list(generate_batches(model, [[5]] * 3, 1, sampler="temperature", seed=1))
+    options = {"sampler": "temperature", "seed": 1, "max_length": 9}
+    sampled = list(generate_batches(model, [[5]] * 3, 1, **options))
     assert sampled[0] != sampled[1]  # the random numbers continue
-    with pytest.raises(zoo.ZooError, match="input 4"):
-        list(generate_batches(model, [*rows[:3], [999_999]], 2))
+    with pytest.raises(InputError) as raised:
+        list(generate_batches(model, [*rows[:3], [10**6]], 2, max_length=5))
+    assert raised.value.number == 4
 
 
 def test_batching_a_model_without_padding_does_not_change_the_output():
