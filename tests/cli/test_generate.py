@@ -1,8 +1,10 @@
-"""Inputs that are generated from in several batches."""
+"""``zoo generate``: inputs in several batches."""
 
 import pytest
+from typer.testing import CliRunner
 
 import zoo
+from zoo.cli.main import app
 from zoo.errors import InputError
 from zoo.generation.pipeline import generate_batches
 
@@ -20,3 +22,17 @@ def test_batches_of_inputs_give_their_outputs_in_order():
     with pytest.raises(InputError) as raised:
         list(generate_batches(model, [*rows[:3], [10**6]], 2, max_length=5))
     assert raised.value.number == 4
+
+
+def test_the_lines_of_a_file_are_generated_in_batches(tmp_path, monkeypatch):
+    model = zoo.save(zoo.compose("gpt2-tiny"), tmp_path / "model.safetensors")
+    (tmp_path / "lines.txt").write_text("5\n6 7\n8\n")
+    command = ["generate", str(model), "--ids", "--file", str(tmp_path / "lines.txt")]
+    outputs = []
+    for size in (32, 2):
+        monkeypatch.setattr("zoo.cli.generate._BATCH", size)
+        done = CliRunner().invoke(app, [*command, "--max-length", "4"])
+        assert done.exit_code == 0, done.output
+        outputs.append(done.stdout)
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0].splitlines()) == 3
