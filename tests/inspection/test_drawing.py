@@ -1,6 +1,7 @@
 """Pictures: texts do not overlap and are not cut off; heat maps are images."""
 
 import itertools
+import math
 import re
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from matplotlib.text import Text
 import zoo
 from zoo.inspection.drawing import draw_view
 from zoo.inspection.graph_panel import choose_nodes, place_nodes
+from zoo.inspection.image_panel import place_numbers
 from zoo.inspection.saving import save_view, select_layers
 from zoo.inspection.view import Axis, Equation, LayerView, View
 
@@ -148,6 +150,21 @@ def test_neighbours_are_close_to_each_other():
     distance = torch.cdist(places, places)
     assert distance[0, 1] < distance[0, 3]
     assert (places.min(), places.max()) == (0, 1)
+
+
+def test_windows_of_glimpses_are_numbered_where_there_is_room():
+    windows = [(8.0, 8.0, 6.0, 6.0), (8.5, 8.0, 6.0, 6.0), (20.0, 20.0, 6.0, 6.0)]
+    places = place_numbers([*windows, *[windows[0]] * 4], 28, 28)
+    assert {1, 2, 3} <= places.keys() < {1, 2, 3, 4, 5, 6, 7}
+    distances = [math.dist(a, b) for a, b in itertools.combinations(places.values(), 2)]
+    assert min(distances) > 28 / 16  # of a panel with 1.5 inches
+    texts = [text for text, _ in _boxes(draw_view(VIEWS["glimpses"]))]
+    assert "1" in texts
+
+
+def test_steps_of_a_memory_go_from_left_to_right():
+    texts = dict(_boxes(draw_view(_view(2, 3, kind="memory"))))
+    assert texts["output"].y0 > texts["source"].y1  # the name of columns is above
 
 
 def test_a_shipped_model(tmp_path):

@@ -51,9 +51,12 @@ def layer_rows(view: View, layer: LayerView, *, is_thumbnail: bool) -> Iterator[
         panel = _frame_panel(layer, layer.chosen, is_thumbnail=is_thumbnail)
         yield PanelRow(title, [panel], _largest(layer.weights))
     else:
-        rows, columns = layer.rows, layer.columns
+        # The steps of a memory go from left to right, as on the page.
+        is_swapped = layer.kind == "memory"
+        rows, columns = (layer.columns, layer.rows) if is_swapped else (layer.rows, layer.columns)
         labels = list(rows.labels), list(columns.labels), (rows.name, columns.name)
-        pairs = zip(layer.weights, heads, strict=True)
+        shown = layer.weights.mT if is_swapped else layer.weights
+        pairs = zip(shown, heads, strict=True)
         panels = [HeatPanel(weights, *labels, head, is_thumbnail) for weights, head in pairs]
         yield PanelRow(title, panels, _largest(layer.weights))
 

@@ -178,6 +178,8 @@ def _describe(value: Any) -> str:
         return value.name
     if isinstance(value, list | tuple) and any(hasattr(each, "shape") for each in value):
         return ", ".join(_describe(each) for each in value)
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return " · ".join(value)
     shape = getattr(value, "shape", None)
     return str(value) if shape is None else f"array of shape {list(shape)}"
 

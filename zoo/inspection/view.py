@@ -86,7 +86,8 @@ class View:
     Args:
         model: the name of the model.
         inputs: each input as it was given, by its role: {"source": "A casa ."}.
-        output: the generated or forced output as text; None for models without one.
+        output: the generated or forced output as text; of a classifier, the most likely class and
+            its probability; None for models without one.
         layers: one view for each attention module, in the order of the model.
         spec: the resolved spec.
         provenance: what is needed to compute the view again: reference and hash of the model,
