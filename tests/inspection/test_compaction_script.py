@@ -15,6 +15,7 @@ def test_comments_are_removed_and_names_stay_apart():
 
 def test_signs_stay_apart():
     assert compact_script("x = a - -b + +c;") == "x=a - -b + +c;"
+    assert compact_script("x = a + (b - 1) + c[0];") == "x=a+(b-1)+c[0];"
 
 
 def test_selectors_keep_their_spaces():

@@ -151,7 +151,8 @@ def _load(source: str, base: str | None, device: str) -> Model:
 
 def _print_view(view: SavedView, *, is_chosen: bool) -> None:
     from zoo.inspection.saving import select_layers
-    from zoo.inspection.terminal import choose_layers, other_layers, render_view
+    from zoo.inspection.terminal import other_layers, render_view
+    from zoo.inspection.view import choose_layers
 
     out = console()
     texts = [value for value in view.inputs.values() if isinstance(value, str)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from zoo.inspection.graph_panel import GraphPanel, choose_nodes, place_nodes
-from zoo.inspection.heat_panel import HeatPanel
+from zoo.inspection.heat_panel import HeatPanel, thumbnail_scale
 from zoo.inspection.image_panel import GlimpsePanel, OverlayPanel
 from zoo.inspection.panels import Box, Panel, Ruler
 from zoo.inspection.view import LayerView, View
@@ -27,12 +27,12 @@ class PanelRow:
 
     Args:
         title: printed above.
-        vmax: the value of the brightest colour.
+        vmax: the value of the brightest colour; None if each panel has its own, in its title.
     """
 
     title: str
     panels: Sequence[Panel]
-    vmax: float
+    vmax: float | None
 
     def measure(self, ruler: Ruler) -> list[Box]:
         return [panel.measure(ruler) for panel in self.panels]
@@ -56,8 +56,12 @@ def layer_rows(view: View, layer: LayerView, *, is_thumbnail: bool) -> Iterator[
         rows, columns = (layer.columns, layer.rows) if is_swapped else (layer.rows, layer.columns)
         labels = list(rows.labels), list(columns.labels), (rows.name, columns.name)
         shown = layer.weights.mT if is_swapped else layer.weights
-        pairs = zip(shown, heads, strict=True)
-        panels = [HeatPanel(weights, *labels, head, is_thumbnail) for weights, head in pairs]
+        pairs = list(zip(shown, heads, strict=True))
+        if is_thumbnail:
+            thumbnails = [_thumbnail(weights, labels, head) for weights, head in pairs]
+            yield PanelRow(title, thumbnails, None)
+            return
+        panels = [HeatPanel(weights, *labels, head) for weights, head in pairs]
         yield PanelRow(title, panels, _largest(layer.weights))
 
 
@@ -71,6 +75,15 @@ def head_titles(view: View, layer: LayerView) -> list[str]:
 
 def _largest(weights: Tensor) -> float:
     return float(weights.max()) if weights.numel() else 1.0
+
+
+def _thumbnail(
+    weights: Tensor, labels: tuple[list[str], list[str], tuple[str, str]], head: str
+) -> HeatPanel:
+    """Return the thumbnail of a head, with the largest value of its colours in the title."""
+    vmax, text = thumbnail_scale(weights)
+    title = f"{head}, {text}" if head else text
+    return HeatPanel(weights, *labels, title, is_thumbnail=True, vmax=vmax)
 
 
 def _frame_panel(layer: LayerView, chosen: Tensor, *, is_thumbnail: bool) -> Panel:

@@ -22,14 +22,6 @@ _MAX_ROWS, _MAX_COLUMNS = 48, 64
 _EDGES = 12
 
 
-def choose_layers(view: View) -> list[str]:
-    """Return the paths of the layers that are shown if none are chosen: the last one to an input,
-    or else the last one of each kind."""
-    last = {layer.kind: layer.path for layer in view.layers}
-    shown = [last["cross"]] if "cross" in last else []
-    return shown or list(last.values())
-
-
 def render_view(view: View, width: int = 80) -> Iterator[Text]:
     """Yield the layers of a view as text, averaged over heads unless heads were chosen."""
     for layer in view.layers:
@@ -58,17 +50,21 @@ def _render_layer(view: View, layer: LayerView, weights: Tensor, width: int) -> 
     elif layer.columns.grid is not None:
         yield from _render_images(layer, weights, layer.columns.grid)
     else:
-        yield _render_map(layer, weights, width)
+        yield from _render_map(layer, weights, width)
 
 
-def _render_map(layer: LayerView, weights: Tensor, width: int) -> Text:
+def _render_map(layer: LayerView, weights: Tensor, width: int) -> Iterator[Text]:
     """Render weights [T, S]; several positions are one cell if there are too many."""
-    shape = min(weights.shape[0], _MAX_ROWS), min(weights.shape[1], _MAX_COLUMNS)
+    T, S = weights.shape
+    shape = min(T, _MAX_ROWS), min(S, _MAX_COLUMNS)
+    if shape != (T, S):
+        note = f"  {T} x {S} weights in {shape[0]} x {shape[1]} cells: "
+        yield Text(note + "each is the maximum of several, and has the first label", style="dim")
     pooled = pool(weights, *shape)
     rows, columns = (
         _thin(axis, size) for axis, size in zip((layer.rows, layer.columns), shape, strict=True)
     )
-    return render_text(Heatmap(pooled, rows, columns), width)
+    yield render_text(Heatmap(pooled, rows, columns), width)
 
 
 def _thin(axis: Axis, size: int) -> list[str]:

@@ -45,7 +45,7 @@ class Equation:
         kind, name: the component, such as "scorer" and "additive".
         text: its equation, as in its docstring.
         paper: the paper it cites.
-        parameters: its parameters in the resolved spec.
+        parameters: its parameters in the resolved spec that are not defaults.
     """
 
     kind: str
@@ -104,3 +104,11 @@ class View:
     provenance: Mapping[str, Any]
     images: Mapping[str, Tensor] = field(default_factory=dict)
     edges: Tensor | None = None
+
+
+def choose_layers(view: View) -> list[str]:
+    """Return the paths of the layers that are shown if none are chosen: the last one to an input,
+    or else the last one of each kind."""
+    last = {layer.kind: layer.path for layer in view.layers}
+    shown = [last["cross"]] if "cross" in last else []
+    return shown or list(last.values())
