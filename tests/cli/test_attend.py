@@ -22,7 +22,8 @@ def test_the_terminal_shows_the_alignment_and_its_equations():
     text = run(G2P, "attention")
     assert "g2p-bahdanau: attention → AH T EH N SH AH N" in text
     assert "A T T E N T I O N" in text
-    assert r"a(q, k) = v^\top \tanh(W q + U k)" in text
+    assert "a(q, k) = vᵀtanh(Wq + Uk)" in text
+    assert "alignment soft: Bahdanau" in text  # without defaults
 
 
 def test_a_forced_output_as_a_file(tmp_path):

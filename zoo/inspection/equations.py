@@ -9,6 +9,7 @@ from typing import Any
 
 from zoo.inspection.view import Equation
 from zoo.interfaces import Model
+from zoo.interfaces.signature import parameters
 
 _DIRECTIVE = ".. math::"
 _KINDS = ("scorer", "alignment", "position")
@@ -66,7 +67,7 @@ def _plain_parameters(spec: Mapping[str, Any], path: str, component: type) -> di
     if not isinstance(part, Mapping):
         return {}
     plain = (bool, int, float, str, type(None))
-    defaults = {k: p.default for k, p in inspect.signature(component).parameters.items()}
+    defaults = {each.name: each.default for each in parameters(component)}
     defaults["type"] = part.get("type")
     return {
         key: value

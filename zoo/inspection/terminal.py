@@ -16,6 +16,7 @@ from zoo.inspection.heat_panel import pool
 from zoo.inspection.heatmap import Heatmap, render_shades, render_text
 from zoo.inspection.image_panel import find_window
 from zoo.inspection.layer_rows import head_titles
+from zoo.inspection.plain_math import to_lines
 from zoo.inspection.view import Axis, LayerView, View
 
 _MAX_ROWS, _MAX_COLUMNS = 48, 64
@@ -30,7 +31,7 @@ def render_view(view: View, width: int = 80) -> Iterator[Text]:
             yield from _render_layer(view, layer, weights, width)
     for equation in distinct_equations(view):
         yield Text("\n" + describe_equation(equation), style="dim")
-        yield Text("  " + "\n  ".join(equation.text.splitlines()))
+        yield Text("  " + "\n  ".join(to_lines(equation.text)))
 
 
 def _head_maps(view: View, layer: LayerView) -> Iterator[tuple[str, Tensor]]:
