@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,12 +37,18 @@ def style_axes(axes: Any, *, grid: str = "both") -> None:
         axes.spines[side].set_visible(False)
 
 
+@contextmanager
+def missing_glyphs() -> Iterator[None]:
+    """Draw or measure characters that the font does not have as boxes, without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
+
+
 def write_png(figure: Any, path: Path, *, follow_links: bool = True) -> None:
     """Write a figure as a PNG file, atomically; see `atomic_write`."""
     try:
-        with atomic_write(path, follow_links=follow_links) as temp_path, warnings.catch_warnings():
-            # Characters that the font does not have are drawn as boxes.
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        with atomic_write(path, follow_links=follow_links) as temp_path, missing_glyphs():
             figure.savefig(temp_path, format="png")
     except OSError as error:
         raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None
@@ -57,8 +65,7 @@ def render_svg(figure: Any, *, text_as_paths: bool = False) -> str:
 
     file = io.StringIO()
     style = _SVG_STYLE | ({"svg.fonttype": "path"} if text_as_paths else {})
-    with rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+    with rc_context(style), missing_glyphs():
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     lines = (line.rstrip() for line in file.getvalue().splitlines())
     # Platforms differ in the last digits of coordinates; texts are not in tags.

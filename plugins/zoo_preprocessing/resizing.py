@@ -50,7 +50,8 @@ def resize(image: Array, size: Size, mode: Mode, resample: Resample = "bilinear"
         expected = " x ".join("any" if side is None else str(side) for side in size)
         raise DataError(
             f"the image is {height} x {width} (height x width), but the model takes {expected}; "
-            "resize the image, or set resize: stretch, crop or pad in the spec"
+            "resize the image; a model trained with resize: stretch, crop or pad in its spec "
+            "takes all sizes"
         )
     if H is None or W is None:
         ratio = (H / height) if H is not None else ((W or width) / width)

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
+from zoo_preprocessing.text_list import TextList
 
 G2P = "g2p-bahdanau"
 
@@ -21,7 +22,8 @@ def test_the_terminal_shows_the_alignment_and_its_equations():
     text = run(G2P, "attention")
     assert "g2p-bahdanau: attention → AH T EH N SH AH N" in text
     assert "A T T E N T I O N" in text
-    assert r"a(q, k) = v^\top \tanh(W q + U k)" in text
+    assert "a(q, k) = vᵀtanh(Wq + Uk)" in text
+    assert "alignment soft: Bahdanau" in text  # without defaults
 
 
 def test_a_forced_output_as_a_file(tmp_path):
@@ -85,5 +87,50 @@ def test_errors_say_what_to_do(arguments, message):
     assert message in run(G2P, *arguments, code=1)
 
 
-def test_an_input_is_needed():
-    run(G2P, code=2)
+@pytest.fixture
+def stories(tmp_path, monkeypatch):
+    """A saved memory network that takes texts, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    preprocessing = {key: {"type": "text"} for key in ("story", "question", "target")}
+    preprocessing["story"] = {"type": "text-list"}
+    overrides = ["model.memory_size=6", f"preprocessing={json.dumps(preprocessing)}"]
+    model = zoo.compose("memory-network-tiny", overrides=overrides, seed=0)
+    model.tokenizer = dict.fromkeys(preprocessing, TextList.example_stored())
+    section = {"test": {"type": "datasets:stories", "files": "test.txt"}}
+    zoo.save(model, "model.safetensors", provenance={"train": {"section": section}})
+    return "model.safetensors"
+
+
+def test_a_model_with_several_inputs(stories):
+    once = run(stories, "story=the cat", "story=a mat", "question=the mat")
+    assert "the cat" in once
+    assert "a mat" in once
+    assert run(stories, 'story=["the cat", "a mat"]', "question=the mat") == once
+    for arguments, message in [
+        (
+            ["the mat"],
+            "takes 'story' (texts) and 'question' (a text); write 'story=…' 'question=…'",
+        ),
+        (["question=the mat"], "there is no 'story'"),
+        (["story=[the", "question=a mat"], "'story' is not a list in JSON"),
+        (["story=the", "question=a", "question=mat"], "'question' has 2 values, but takes one"),
+    ]:
+        assert message in run(stories, *arguments, code=1)
+
+
+def test_the_folder_of_the_output_is_checked_before_the_model_is_loaded():
+    message = run("no-such-model", "zoo", "-o", "missing/view.png", code=1)
+    assert "there is no folder missing" in message
+
+
+def test_files_in_the_place_of_the_model(tmp_path):
+    (tmp_path / "3.png").write_bytes(b"\x89PNG" * 9)
+    assert "the model comes first: zoo attend MODEL INPUT" in run(tmp_path / "3.png", "a", code=1)
+    (tmp_path / "view.html").touch()
+    assert "computed again with --verify" in run(tmp_path / "view.html", code=1)
+
+
+def test_an_input_is_needed(stories):
+    text = " ".join(run(stories, code=2).replace("│", " ").split())
+    assert "takes 'story' (texts) and 'question' (a text)" in text
+    assert "--data type=stories --data files=FILE" in text

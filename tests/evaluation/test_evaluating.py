@@ -1,5 +1,7 @@
 """`zoo.evaluate` on datasets in files."""
 
+import functools
+
 import pytest
 import sacrebleu
 import torch
@@ -7,6 +9,8 @@ from kits.evaluation_kit import random_tokens, varied_translator
 
 import zoo
 from zoo.errors import DataError, SpecError, ZooError
+from zoo.evaluation.datasets import find_dataset
+from zoo.registry.component_registry import default_registry
 
 PREPROCESSING = {"source": {"type": "text"}, "target": {"type": "text"}}
 
@@ -78,6 +82,16 @@ def test_parameters_of_the_dataset_are_replaced(folder):
     assert [len(texts) for texts in result.references] == [2] * 4
     assert result.signatures["bleu"].startswith("nrefs:2|case:mixed|eff:no|tok:none")
     assert result.sampler == {"type": "beam", "width": 2}
+
+
+def test_the_same_type_keeps_the_parameters_of_the_training():
+    trained = {"type": "datasets:stories", "files": "train.txt", "punctuation": False}
+    find = functools.partial(find_dataset, {"test": trained}, None, registry=default_registry())
+    for name in ("stories", "datasets:stories"):
+        dataset = find({"type": name, "files": "test.txt"}).build()
+        assert (dataset.files, dataset.punctuation) == (["test.txt"], False)
+    with pytest.raises(SpecError, match="no dataset named 'storeis'"):
+        find({"type": "storeis", "files": "test.txt"})
 
 
 def test_a_model_that_was_never_saved_needs_a_whole_dataset(folder):

@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 import zoo
+from zoo.inspection.axes import token_labels
 from zoo.inspection.layers import record_pass
 
 G2P = "g2p-bahdanau"
@@ -51,6 +52,32 @@ def test_a_forced_output_is_shown_instead_of_a_generated_one(g2p):
     assert view.layers[0].rows.labels == ["K", "AE", "T", "</s>"]
     ids = zoo.attend(g2p, "zoo", output=view.provenance["output"])
     assert_close(ids.layers[0].weights, view.layers[0].weights)
+
+
+def test_unknown_tokens_of_a_forced_output_are_named(g2p):
+    with pytest.warns(zoo.ZooWarning, match="does not know 'XX', which are unknown tokens"):
+        assert "<unk>" in zoo.attend(g2p, "zoo", output="K XX").layers[0].rows.labels
+
+
+def test_a_text_of_spaces_is_empty(g2p):
+    for text in ("", "  "):
+        with pytest.raises(zoo.ZooError, match="it is empty"):
+            zoo.attend(g2p, text)
+
+
+def test_bytes_have_the_character_that_they_are_parts_of():
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocab = {letter: number for number, letter in enumerate([*alphabet, "<unk>"])}
+    backend = Tokenizer(models.BPE(vocab, [], unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    tokenizer = zoo.plugin.Tokenizer(backend.to_str())
+    (ids,) = tokenizer.encode(["a é🙂"])
+    parts = ["é 1/2", "é 2/2", "🙂 1/4", "🙂 2/4", "🙂 3/4", "🙂 4/4"]
+    assert token_labels(tokenizer, ids) == ["a", "▁", *parts]
+    assert token_labels(tokenizer, ids[3:5])[0] != "é 1/2"  # not whole
 
 
 def test_an_output_without_end_token_has_a_row_for_each_token(g2p):
@@ -109,6 +136,7 @@ def test_captions_are_those_of_the_components(g2p):
     assert (scorer.kind, scorer.name, scorer.parameters["hidden"]) == ("scorer", "additive", 160)
     assert scorer.text == r"a(q, k) = v^\top \tanh(W q + U k)"
     assert "1409.0473" in scorer.paper
+    assert alignment.parameters == {}  # without defaults
     assert (alignment.kind, alignment.name) == ("alignment", "soft")
 
 

@@ -16,6 +16,7 @@ def test_comments_are_removed_and_names_stay_apart():
 def test_signs_stay_apart():
     assert compact_script("x = a - -b + +c;") == "x=a - -b + +c;"
     assert compact_script("x = a - b + 0.5;") == "x=a-b+.5;"
+    assert compact_script("x = a + (b - 1) + c[0];") == "x=a+(b-1)+c[0];"
 
 
 def test_functions_and_constants_have_short_names():

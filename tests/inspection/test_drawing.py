@@ -1,6 +1,7 @@
 """Pictures: texts do not overlap and are not cut off; heat maps are images."""
 
 import itertools
+import math
 import re
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ from matplotlib.text import Text
 import zoo
 from zoo.inspection.drawing import draw_view
 from zoo.inspection.graph_panel import DIAMETER, choose_nodes, place_nodes
+from zoo.inspection.heat_panel import thumbnail_scale
+from zoo.inspection.image_panel import place_numbers
 from zoo.inspection.node_labels import label_nodes
 from zoo.inspection.panels import Ruler
 from zoo.inspection.saving import save_view, select_layers
@@ -120,10 +123,41 @@ def test_many_layers_are_thumbnails_and_a_chosen_one_has_labels():
     many = VIEWS["thumbnails"]
     labels = {text for text, _ in _boxes(draw_view(many))}
     assert "word0" not in labels
-    assert "head 8" in labels
+    assert any(label.startswith("head 8, max.") for label in labels)
     chosen = select_layers(many, ["decoder.blocks.1.*"], [2])
     labels = {text for text, _ in _boxes(draw_view(chosen))}
     assert {"word0", "word59", "head 2"} <= labels
+
+
+def test_a_single_large_weight_does_not_darken_a_thumbnail():
+    weights = torch.full((300, 300), 1 / 300)
+    assert thumbnail_scale(weights) == (pytest.approx(1 / 300), "max. 0.0033")
+    weights[0, 0] = 0.7
+    assert thumbnail_scale(weights) == (pytest.approx(1 / 300), "max. ≥ 0.0033")
+    assert thumbnail_scale(torch.eye(64))[0] == 1.0
+
+
+def test_thumbnails_have_their_own_scales():
+    many = VIEWS["thumbnails"]
+    layers = [replace(layer, weights=layer.weights * 0.5) for layer in many.layers[:1]]
+    texts = {text for text, _ in _boxes(draw_view(replace(many, layers=[*layers, *many.layers])))}
+    assert {text.split(", ")[0] for text in texts} >= {"head 1", "head 8"}
+    assert len({text for text in texts if text.startswith("head 1, max. 0.0")}) == 2
+
+
+def test_a_long_title_does_not_widen_the_picture():
+    view = _view(6, 6)
+    figure = draw_view(replace(view, inputs={"source": "a word " * 40}, output="a word " * 40))
+    assert figure.get_figwidth() == draw_view(view).get_figwidth()
+
+
+def test_characters_without_a_glyph_are_measured_without_a_warning():
+    assert Ruler().width("🙂") > 0
+
+
+def test_the_start_of_a_word_is_a_dot():
+    texts = {text for text, _ in _boxes(draw_view(_view(2, 2, label="▁casa")))}
+    assert "·casa0" in texts
 
 
 def test_the_caption_has_equation_paper_and_parameters():
@@ -174,6 +208,21 @@ def test_neighbours_are_close_to_each_other():
     distance = torch.cdist(places, places)
     assert distance[0, 1] < distance[0, 3]
     assert (places.min(), places.max()) == (0, 1)
+
+
+def test_windows_of_glimpses_are_numbered_where_there_is_room():
+    windows = [(8.0, 8.0, 6.0, 6.0), (8.5, 8.0, 6.0, 6.0), (20.0, 20.0, 6.0, 6.0)]
+    places = place_numbers([*windows, *[windows[0]] * 4], 28, 28)
+    assert {1, 2, 3} <= places.keys() < {1, 2, 3, 4, 5, 6, 7}
+    distances = [math.dist(a, b) for a, b in itertools.combinations(places.values(), 2)]
+    assert min(distances) > 28 / 16  # of a panel with 1.5 inches
+    texts = [text for text, _ in _boxes(draw_view(VIEWS["glimpses"]))]
+    assert "1" in texts
+
+
+def test_steps_of_a_memory_go_from_left_to_right():
+    texts = dict(_boxes(draw_view(_view(2, 3, kind="memory"))))
+    assert texts["output"].y0 > texts["source"].y1  # the name of columns is above
 
 
 def test_a_shipped_model(tmp_path):

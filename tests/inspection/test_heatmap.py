@@ -26,4 +26,4 @@ def test_columns_are_divided_into_blocks_and_no_line_is_wider():
     lines = text.plain.splitlines()
     assert max(map(len, lines)) <= 50
     assert sum(line.endswith(" é") for line in lines) == 20
-    assert sum(line.endswith("palavrapalavrapalav…") for line in lines) == 20
+    assert sum(line.endswith("palavrapalavrapalavrapa…") for line in lines) == 20

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 import zoo
 from zoo.inspection.image_panel import find_window
+from zoo.inspection.layers import record_pass
 from zoo.inspection.stored import to_json, weights_to_json
 from zoo.inspection.verification import verify
 
@@ -128,6 +129,30 @@ def test_memory_networks_have_a_row_for_each_hop():
     assert layer.kind == "memory"
     assert (layer.rows.name, len(layer.rows.labels)) == ("step", model.hops)
     assert (layer.columns.name, layer.columns.labels) == ("story", ["5 6", "7 8 9", "4"])
+
+
+def test_facts_fill_a_memory_of_fixed_size():
+    model = _compose("memory-network-tiny", **{"model.empty_memories": "true"})
+    story = np.array([[5, 6, 0], [7, 8, 9], [4, 0, 0], [5, 5, 5]])
+    inputs = {"story": story, "question": np.array([5, 9])}
+    view = zoo.attend(model, inputs)
+    (layer,) = view.layers
+    empty = f"{model.memory_size - 4} empty"
+    assert (layer.kind, layer.columns.name) == ("memory", "story")
+    assert layer.columns.labels == ["5 6", "7 8 9", "4", "5 5 5", empty]
+    batch = {key: torch.from_numpy(value)[None] for key, value in inputs.items()}
+    log, outputs = record_pass(model, batch | {"target": torch.zeros(1, dtype=torch.long)})
+    weights = torch.cat(log["attention"], dim=2)[0]
+    assert_close(layer.weights[..., :4], weights[..., :4])
+    assert_close(layer.weights[..., 4], weights[..., 4:].sum(-1))
+    best = outputs.logits[0, 0].softmax(-1).max(-1)
+    assert view.output == f"{best.indices} (p = {best.values:.3f})"
+
+
+def test_slots_that_are_not_facts_keep_their_numbers():
+    """The slots of a DNC are written one after the other, but are not positions of its input."""
+    view = zoo.attend(_compose("dnc-tiny"), {"source": np.array([5, 6, 7, 8])})
+    assert {layer.columns.name for layer in view.layers} == {"slot"}
 
 
 def test_dynamic_memory_records_its_gates():

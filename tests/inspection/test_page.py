@@ -74,6 +74,17 @@ def test_pooling_takes_the_maximum_of_blocks():
     assert pool_weights(weights, (1, 1)) is weights
 
 
+def test_the_last_layer_to_an_input_is_shown_first():
+    assert page_data(text_view(layers=3))["first"] == 2
+    assert page_data(VIEWS["steps"]())["first"] == 0
+
+
+def test_texts_of_an_input_are_shown_as_text():
+    view = replace(text_view(), inputs={"story": ["Mary left", "John ran"], "ids": [1, 2]})
+    summary = page_data(view)["summary"]
+    assert summary[:2] == [("story", "Mary left · John ran"), ("ids", "[1, 2]")]
+
+
 def test_labels_are_stored_once():
     text = page_text(long_view(layers=12, heads=1, tokens=20))
     assert text.count("token19") == 1

@@ -2,6 +2,8 @@
 
 import functools
 import http.server
+import itertools
+import math
 import re
 import threading
 from dataclasses import replace
@@ -107,6 +109,31 @@ def test_the_value_under_the_pointer_is_that_of_the_tensor(open_view):
     )
 
 
+def test_the_last_layer_to_an_input_is_shown_first(open_view):
+    tab = open_view(text_view(layers=3))
+    assert "decoder.cross, head 1 of 3" in tab.page.inner_text(".main")
+
+
+def test_labels_of_columns_are_apart(visit, tmp_path):
+    """Lines of labels that are rotated by 60 degrees have the distance of lines of text."""
+    write_page(long_view(layers=1, heads=1, tokens=300), tmp_path / "page.html")
+    tab = visit("light", viewport=VIEWPORT)
+    tab.page.add_init_script(
+        """window.places = [];
+        const fill = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (...values) {
+          const {b, e} = this.getTransform();
+          if (b) places.push(e / devicePixelRatio);
+          return fill.apply(this, values);
+        };"""
+    )
+    tab.page.goto((tmp_path / "page.html").as_uri())
+    tab.page.evaluate("view.complete")
+    places = sorted(set(tab.page.evaluate("places")))
+    assert len(places) > 20
+    assert min(b - a for a, b in itertools.pairwise(places)) * math.sin(math.pi / 3) >= 13
+
+
 def test_decoded_weights_are_those_of_python(open_view, tmp_path):
     """The script decodes every weight as `read_page` does."""
     from zoo.inspection.page import read_page
@@ -135,7 +162,7 @@ def test_decoded_weights_are_those_of_python(open_view, tmp_path):
 
 
 def test_everything_by_keyboard(open_view):
-    tab = open_view(text_view())
+    tab = open_view(text_view(), fragment="#layer=0")
     page = tab.page
     for _ in range(20):
         page.keyboard.press("Tab")
@@ -167,7 +194,7 @@ def test_everything_by_keyboard(open_view):
 
 
 def test_thumbnails_by_keyboard(open_view):
-    tab = open_view(text_view())
+    tab = open_view(text_view(), fragment="#layer=0")
     page = tab.page
     chosen = page.locator(".layer button[aria-pressed=true]")
     chosen.focus()
@@ -304,7 +331,7 @@ def test_long_names_of_nodes_are_shortened_and_shown_under_the_pointer(open_view
 def test_long_inputs_say_that_they_are_pooled(open_view, monkeypatch):
     monkeypatch.setattr("zoo.inspection.page.MAX_BYTES", 30_000)
     view = long_view(layers=2, heads=1, tokens=300)
-    tab = open_view(view, fragment="#row=99&column=3")
+    tab = open_view(view, fragment="#layer=0&row=99&column=3")
     assert "pooled by 3 × 3" in tab.page.inner_text(".main")
     text = tab.page.inner_text(".readout")
     assert "source 298 to 300 “token297 … token299” → source 10 to 12" in text

@@ -5,7 +5,8 @@ import torch
 
 import zoo
 from zoo.inspection.saving import select_layers
-from zoo.inspection.terminal import choose_layers, render_view
+from zoo.inspection.terminal import render_view
+from zoo.inspection.view import choose_layers
 
 
 def _text(view):
@@ -33,6 +34,7 @@ def test_long_inputs_are_pooled():
     text = _text(zoo.inspection.view.View("m", {}, None, [layer], {}, {}))
     assert len(text.splitlines()) < 200
     assert "319" not in text
+    assert "320 x 320 weights in 48 x 64 cells: each is the maximum of several" in text
 
 
 def test_glimpses_images_edges_and_frames():

@@ -85,3 +85,6 @@ def test_files_that_are_no_views_are_rejected(tmp_path):
         read_stored(tmp_path / "missing.json")
     with pytest.raises(zoo.ZooError, match="not a view of attention"):
         verify({})
+    (tmp_path / "view.png").write_bytes(b"\x89PNG")
+    with pytest.raises(zoo.ZooError, match=r"view.png cannot be verified.*the .html or .json file"):
+        read_stored(tmp_path / "view.png")

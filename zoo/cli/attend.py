@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.attend_inputs import describe_inputs, parse_inputs, read_example
 from zoo.cli.completion import complete_sampler
-from zoo.cli.examples import example_inputs, node_names, open_examples
-from zoo.cli.inputs import parse_ids
+from zoo.cli.inputs import parse_ids, warn_unknown
 from zoo.cli.output import DataOption, ModelArgument, format_bytes, parse_data, parse_yaml
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 from zoo.cli.terminal import console
@@ -30,7 +30,7 @@ def command(
         typer.Argument(
             metavar="INPUT",
             help="A text, or a file of an image or audio, as the model takes it; KEY=VALUE for "
-            "each input of a model with several.",
+            "each input of a model with several, and for each text of a list.",
         ),
     ] = None,
     file: Annotated[
@@ -98,24 +98,27 @@ def command(
     --layers and --heads. Pictures of many layers have thumbnails; those of chosen layers have the
     full resolution. --data reads an example of a dataset, such as a graph.
     """
-    from zoo.hub.models import load
     from zoo.inspection.attending import view_output
     from zoo.inspection.passes import OutputOptions
-    from zoo.inspection.saving import check_suffix, save_view, select_layers
+    from zoo.inspection.saving import check_path, save_view, select_layers
 
     if verify:
         _verify(Path(model), inputs[0] if inputs else None, default_device(device))
         return
-    if bool(inputs) == bool(data):
-        raise typer.BadParameter("expected either INPUT or --data KEY=VALUE")
+    if inputs and data:
+        raise typer.BadParameter("expected either INPUT or --data KEY=VALUE, not both")
     if file is not None:
-        check_suffix(file)
-    loaded = load(model, base=base, device=default_device(device))
+        check_path(file)
+    loaded = _load(model, base, default_device(device))
     nodes = None
     if data:
-        value, nodes = _read_example(loaded, model, parse_data(data), example)
+        value, nodes = read_example(loaded, model, parse_data(data), example)
+    elif inputs:
+        value = parse_inputs(loaded, inputs, ids=ids)
     else:
-        value = _parse_inputs(inputs or [], ids=ids)
+        raise typer.BadParameter(f"expected an input: {describe_inputs(loaded, model)}")
+    if isinstance(value, str):
+        warn_unknown(loaded, [value])
     options = OutputOptions(
         output=parse_ids(output) if ids and output is not None else output,
         sampler=None if sampler is None else parse_yaml(sampler, "--sampler"),
@@ -137,9 +140,26 @@ def command(
         print(f"note: {file} has {format_bytes(size)}; {hint}", file=sys.stderr)
 
 
+def _load(source: str, base: str | None, device: str) -> Model:
+    """Load a model; name the arguments if a file in its place is not one."""
+    from zoo.errors import ArtifactError, ZooError
+    from zoo.hub.models import load
+
+    path = Path(source)
+    if path.is_file() and path.suffix.lower() in (".html", ".json"):
+        raise ZooError(f"{path} is not a model; a saved view is computed again with --verify")
+    try:
+        return load(source, base=base, device=device)
+    except ArtifactError as error:
+        if not path.is_file() or path.suffix == ".safetensors":
+            raise
+        raise ZooError(f"{error}; the model comes first: zoo attend MODEL INPUT") from None
+
+
 def _print_view(view: SavedView, *, is_chosen: bool) -> None:
     from zoo.inspection.saving import select_layers
-    from zoo.inspection.terminal import choose_layers, other_layers, render_view
+    from zoo.inspection.terminal import other_layers, render_view
+    from zoo.inspection.view import choose_layers
 
     out = console()
     texts = [value for value in view.inputs.values() if isinstance(value, str)]
@@ -160,33 +180,6 @@ def _verify(path: Path, model: str | None, device: str) -> None:
     if not found.ok:
         raise ZooError(f"{path} differs from the model:\n{found}")
     print(f"{path}: {found}")
-
-
-def _read_example(
-    model: Model, source: str, data: dict[str, Any], number: int
-) -> tuple[dict[str, Any], list[str] | None]:
-    """Return the inputs of an example, and the names of its nodes if it is a graph."""
-    from zoo.errors import ZooError
-
-    examples = open_examples(source, data)
-    if number > len(examples):
-        raise ZooError(f"--example {number}: the dataset has {len(examples):,} examples")
-    return example_inputs(model, examples[number - 1]), node_names(examples, number - 1)
-
-
-def _parse_inputs(texts: list[str], *, ids: bool) -> Any:
-    """Return the input of a model, or the inputs by key."""
-    from zoo.errors import ZooError
-
-    if len(texts) == 1:
-        return parse_ids(texts[0]) if ids else texts[0]
-    pairs = [text.partition("=") for text in texts]
-    if not all(equals and key.isidentifier() for key, equals, _ in pairs):
-        raise ZooError(
-            f"{len(texts)} inputs were given, but one is shown at a time; put a text into quotes, "
-            "or write KEY=VALUE for each input of a model with several"
-        )
-    return {key: parse_ids(value) if ids else value for key, _, value in pairs}
 
 
 def _parse_heads(text: str) -> list[int]:

@@ -84,7 +84,7 @@ def align(model: Model, sentence: str, output: Sequence[int]) -> Heatmap | None:
         return None
     looked_at = prepare_pass(model, sentence, OutputOptions(output=output), None)
     columns = split_words(tokenizers["source"], looked_at.batch["source"][0].tolist())
-    cross = [layer for layer in view_layers(model, looked_at) if layer.kind == "cross"]
+    cross = [layer for layer in view_layers(model, looked_at)[0] if layer.kind == "cross"]
     if not cross:
         raise ZooError("the model has no attention to the source, which the demo shows")
     merged = _merge(cross[-1].weights.mean(dim=0), rows, columns)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.first_examples import FirstExamples
-from zoo.errors import SpecError, ZooError
+from zoo.errors import RegistryError, SpecError, ZooError
 from zoo.interfaces import Dataset, Model, Preprocessor
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
@@ -45,7 +45,8 @@ def find_dataset(
     Args:
         train: the section ``train`` that the model was trained with; empty if it is not known.
         part: "test", "validation" or "data"; default: the first of "test" and "validation".
-        data: parameters to set; with another ``type``, they replace the dataset.
+        data: parameters to set; with another ``type``, they replace the dataset. The other
+            parameters of the same type are kept.
         own_run: whether the model is in the folder of a training run. The section ``train`` of
             other models names files that their authors chose, so it is used only with ``part``.
     """
@@ -58,7 +59,8 @@ def find_dataset(
     named = [name for name in known if name != "data"] if own_run else []
     name = part or next(iter(named), None)
     base = train[name] if name else {}
-    merged = merge(document_from_data(base), document_from_data(dict(data or {}))).data
+    given = _with_reference(data or {}, base, registry)
+    merged = merge(document_from_data(base), document_from_data(given)).data
     if not merged or (isinstance(merged, dict) and "type" not in merged):
         types = sorted({entry.name for entry in registry.components("dataset")})
         reason = "has no test or validation data" if known else "was not trained with 'zoo train'"
@@ -76,6 +78,19 @@ def find_dataset(
     if blueprint is None or reader.problems:
         raise SpecError(reader.problems)
     return blueprint
+
+
+def _with_reference(
+    data: Mapping[str, Any], base: Mapping[str, Any], registry: ComponentRegistry
+) -> dict[str, Any]:
+    """Return parameters with the reference of the dataset as ``type``, such as "datasets:stories",
+    if they name the same type by its name."""
+    types = [each.get("type") for each in (data, base)]
+    try:
+        named, known = (registry.get(Dataset.kind, str(each)).reference for each in types)
+    except RegistryError:  # reported when the dataset is built
+        return dict(data)
+    return {**data, "type": types[1]} if named == known else dict(data)
 
 
 def limit_examples(blueprint: Blueprint[Dataset], max_examples: int | None) -> Blueprint[Dataset]:

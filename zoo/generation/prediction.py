@@ -134,14 +134,20 @@ def _predict(
     batch = prediction_batch(model, preprocessors, inputs)
     with evaluation_mode(model):
         outputs: Outputs = model(batch)  # logits [B, T, C]
-    names, schema = preprocessors.get(TARGET), model.output_schema()
-    assert schema is not None
-    to_predictions = _BY_TARGETS[schema.targets]
     shown = outputs.mask & ~_added_positions(model, preprocessors, batch, outputs.mask)
     return [
-        to_predictions(logits[mask], top_k, names)
+        to_predictions(model, logits[mask], preprocessors.get(TARGET), top_k)
         for logits, mask in zip(outputs.logits, shown, strict=True)
     ]
+
+
+def to_predictions(
+    model: Model, logits: Tensor, names: Preprocessor | None, top_k: int = 1
+) -> list[ItemPrediction]:
+    """Return the predictions of rows of logits [T, C]; `names` decodes classes."""
+    schema = model.output_schema()
+    assert schema is not None
+    return _BY_TARGETS[schema.targets](logits, top_k, names)
 
 
 def prediction_batch(
@@ -243,12 +249,17 @@ def _most_likely(
     return found
 
 
+def input_keys(model: Model, preprocessors: Mapping[str, Preprocessor]) -> list[str]:
+    """Return the keys of the batch that an input has, without those that are made from others."""
+    schema = model.batch_schema(inference=True) or {}
+    derived = {o for k, each in preprocessors.items() for o in each.outputs(k) if o != k}
+    return [k for k, field in schema.items() if not field.optional and k not in derived]
+
+
 def _to_examples(
     model: Model, preprocessors: Mapping[str, Preprocessor], inputs: Sequence[Any]
 ) -> list[Mapping[str, Any]]:
-    schema = model.batch_schema(inference=True) or {}
-    derived = {o for k, each in preprocessors.items() for o in each.outputs(k) if o != k}
-    keys = [k for k, field in schema.items() if not field.optional and k not in derived]
+    keys = input_keys(model, preprocessors)
     examples: list[Mapping[str, Any]] = []
     for number, value in enumerate(to_list(inputs), 1):
         is_example = isinstance(value, Mapping)

@@ -52,6 +52,10 @@ def encode_batch(
             field = (model.batch_schema() or {})["source"]
             encoded = preprocessor.encode_many(inputs)
             encoded = [add_special_tokens(row, field) if row.size else row for row in encoded]
+            encoded = [
+                row[:0] if isinstance(text, str) and not text.strip() else row
+                for row, text in zip(encoded, inputs, strict=True)
+            ]
         else:
             encoded = preprocessor.encode_prompts(inputs)
         rows = [row.tolist() for row in encoded]

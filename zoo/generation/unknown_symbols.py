@@ -11,10 +11,14 @@ from zoo.interfaces import Model
 _MAX_SHOWN = 10
 
 
-def describe_unknown(model: Model, texts: Iterable[str]) -> str | None:
+def describe_unknown(model: Model, texts: Iterable[str], *, is_output: bool = False) -> str | None:
     """Return a sentence that names the symbols or words which the model reads as unknown; None if
-    it knows all of them, or does not take texts."""
-    side = "target" if model.generation_input == "prompt" else "source"
+    it knows all of them, or does not take texts.
+
+    Args:
+        is_output: whether the texts are outputs that the model reads, not its inputs.
+    """
+    side = "target" if is_output or model.generation_input == "prompt" else "source"
     tokenizer = get_tokenizer(model, side)
     if tokenizer is None:
         return None
@@ -25,4 +29,5 @@ def describe_unknown(model: Model, texts: Iterable[str]) -> str | None:
         return None
     names = ", ".join(repr(truncate(name, 40)) for name in found[:_MAX_SHOWN])
     more = f" and {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
-    return f"the model does not know {names}{more}, so its output may be wrong"
+    effect = "which are unknown tokens of the output" if is_output else "so its output may be wrong"
+    return f"the model does not know {names}{more}, {effect}"

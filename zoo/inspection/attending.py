@@ -10,14 +10,15 @@ import torch
 
 from zoo.errors import ZooError
 from zoo.generation.pipeline import ComponentSpec
+from zoo.generation.prediction import Prediction, can_predict, to_predictions
 from zoo.generation.text_inputs import get_tokenizer
 from zoo.hub.models import Source, load
 from zoo.inspection.layers import find_edges, view_layers
-from zoo.inspection.passes import TARGET, OutputOptions, prepare_pass
+from zoo.inspection.passes import TARGET, OutputOptions, Pass, prepare_pass
 from zoo.inspection.pixels import find_images
 from zoo.inspection.provenance import describe_provenance
 from zoo.inspection.saving import SavedView
-from zoo.interfaces import Filter, Model, Sampler
+from zoo.interfaces import Filter, Model, Outputs, Sampler
 from zoo.registry.component_registry import ComponentRegistry
 
 
@@ -77,7 +78,7 @@ def view_output(
 ) -> SavedView:
     """Return what a loaded model attends to; `source` is what it was loaded from."""
     looked_at = replace(prepare_pass(loaded, inputs, options, registry), nodes=nodes)
-    layers = view_layers(loaded, looked_at)
+    layers, outputs = view_layers(loaded, looked_at)
     if not layers:
         raise ZooError(
             f"model '{loaded.name}' computes no attention weights on this input, so there is "
@@ -86,7 +87,7 @@ def view_output(
     return SavedView(
         model=str((loaded.spec or {}).get("name") or loaded.name),
         inputs=looked_at.inputs,
-        output=_decode(loaded, looked_at.output),
+        output=_describe_output(loaded, looked_at, outputs),
         layers=layers,
         spec=loaded.spec or {},
         provenance=describe_provenance(loaded, source, looked_at, options),
@@ -95,9 +96,16 @@ def view_output(
     )
 
 
-def _decode(model: Model, tokens: Sequence[int] | None) -> str | None:
-    """Return the text of an output; IDs without a tokenizer."""
-    if tokens is None:
+def _describe_output(model: Model, looked_at: Pass, outputs: Any) -> str | None:
+    """Return the text of an output, IDs without a tokenizer; the prediction of a classifier."""
+    tokens = looked_at.output
+    if tokens is not None:
+        tokenizer = get_tokenizer(model, TARGET)
+        return " ".join(map(str, tokens)) if tokenizer is None else tokenizer.decode(tokens)
+    if not (isinstance(outputs, Outputs) and can_predict(model)):
         return None
-    tokenizer = get_tokenizer(model, TARGET)
-    return " ".join(map(str, tokens)) if tokenizer is None else tokenizer.decode(tokens)
+    logits = outputs.logits[0, outputs.mask[0]]
+    (found,) = to_predictions(model, logits, looked_at.preprocessors.get(TARGET))
+    if isinstance(found, Prediction):
+        return f"{found.label} (p = {found.probability:.3f})"
+    return str(found)

@@ -20,6 +20,8 @@ from zoo.interfaces import Model
 STEP, QUERY, SLOT = "step", "query", "slot"
 """Names of axes that do not depend on the input."""
 _WORD_START = ("Ġ", "▁")
+_MAX_BYTES = 8
+"""Largest number of tokens that are parts of one character."""
 _MAX_EXTRA = 8
 """Largest number of positions before those of an image, such as a class token."""
 
@@ -110,7 +112,7 @@ def _key_positions(
     if tensor.dtype == torch.bool:
         return
     tokenizer = get_tokenizer(model, key) or get_tokenizer(model, "source")
-    labels = [token_label(tokenizer, number) for number in ids.flatten().tolist()]
+    labels = token_labels(tokenizer, ids.flatten().tolist())
     if is_target:
         name = "text" if model.generation_input == PROMPT else "output"
         yield Positions(name, first, labels[:-1], labels[1:])
@@ -121,6 +123,30 @@ def _key_positions(
         words = [[labels[i * W + j] for j in range(W) if ids[i, j] != pad] for i in range(H)]
         yield Positions(key, first, [" ".join(row) for row in words])
         yield Positions(key, every, labels, grid=(H, W))
+
+
+def token_labels(tokenizer: Tokenizer | None, ids: Sequence[int]) -> list[str]:
+    """Return the text of each token, as `token_label`; the tokens of bytes have the character that
+    they are parts of, such as "é 1/2"."""
+    labels = [token_label(tokenizer, number) for number in ids]
+    first = 0
+    while tokenizer is not None and first < len(ids):
+        count = _find_character(tokenizer, ids[first : first + _MAX_BYTES])
+        if count > 1:
+            text = tokenizer.decode(ids[first : first + count]).strip()
+            mark = "▁" if labels[first].startswith(_WORD_START) else ""
+            labels[first : first + count] = [
+                f"{mark if part == 1 else ''}{text} {part}/{count}" for part in range(1, count + 1)
+            ]
+        first += max(count, 1)
+    return labels
+
+
+def _find_character(tokenizer: Tokenizer, ids: Sequence[int]) -> int:
+    """Return the number of tokens, at the start, whose bytes are whole characters together; 0 if
+    there is none."""
+    texts = (tokenizer.decode(ids[:count]) for count in range(1, len(ids) + 1))
+    return next((count for count, text in enumerate(texts, 1) if "\ufffd" not in text), 0)
 
 
 def token_label(tokenizer: Tokenizer | None, number: int) -> str:

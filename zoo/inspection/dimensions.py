@@ -2,7 +2,9 @@
 
 Lengths do not tell: a source and an output can have the same one. So the model runs again for each
 named dimension of its batch schema, with another size of it: an axis depends on the dimension if
-its length has changed. Notation: B batch, H heads, T rows, S columns, E edges.
+its length has changed. Columns of a fixed number, such as those of a memory network, can hold the
+positions of a dimension first, and be empty after them. Notation: B batch, H heads, T rows, S
+columns, E edges.
 """
 
 from __future__ import annotations
@@ -23,11 +25,17 @@ _BATCH = "B"
 
 @dataclass(frozen=True)
 class Dependence:
-    """The names of the dimensions on which the number of calls, and the size of each dimension of
-    the weights of a call after the heads, depend."""
+    """The names of the dimensions on which the weights of a module depend.
+
+    Args:
+        calls: those on which the number of calls depends.
+        sizes: those on which the size of each dimension of a call after the heads depends.
+        filled: those whose positions are the first columns, if the number of columns is fixed.
+    """
 
     calls: Dims
     sizes: tuple[Dims, ...]
+    filled: Dims = frozenset()
 
 
 def find_dependence(
@@ -43,22 +51,43 @@ def find_dependence(
         run: runs the model on another batch and returns the recorded weights.
     """
     before = _measure(log)
+    filled: dict[str, set[str]] = {path: set() for path in before}
     found: dict[str, list[set[str]]] = {
         path: [set() for _ in sizes] for path, sizes in before.items()
     }
     for dim, resized in _resized_batches(schema, batch):
         try:
-            after = _measure(run(resized))
+            others = run(resized)
         except Exception:  # a model need not take the other size
             continue
+        after = _measure(others)
+        counts = [_size(schema, each, dim) for each in (batch, resized)]
         for path, sizes in before.items():
             for names, size, other in zip(found[path], sizes, after.get(path, ()), strict=False):
                 if size != other:
                     names.add(dim)
+            if sizes == after.get(path) and _are_filled(log[path], others[path], counts):
+                filled[path].add(dim)
     return {
-        path: Dependence(frozenset(calls), tuple(map(frozenset, sizes)))
+        path: Dependence(frozenset(calls), tuple(map(frozenset, sizes)), frozenset(filled[path]))
         for path, (calls, *sizes) in found.items()
     }
+
+
+def _are_filled(first: Sequence[Tensor], second: Sequence[Tensor], counts: Sequence[int]) -> bool:
+    """Return whether the columns of the calls of two passes hold `counts` positions, and are empty
+    after them: the empty ones have one weight in each row, which the last position does not have.
+    """
+    S = first[0].shape[-1]
+    if max(counts) > S or any(c.dim() != 4 or c.shape[3] != S for c in (*first, *second)):
+        return False
+    pairs = zip((first, second), counts, strict=True)
+    partial = [(torch.cat([*calls], dim=2), count) for calls, count in pairs if count < S]
+    return bool(partial) and all(
+        torch.allclose(weights[..., count:], weights[..., -1:], rtol=1e-6, atol=0)
+        and not torch.allclose(weights[..., count - 1], weights[..., -1], rtol=1e-6, atol=0)
+        for weights, count in partial
+    )
 
 
 def _measure(log: Log) -> dict[str, tuple[int, ...]]:
@@ -88,6 +117,12 @@ def _resized_batches(
             if schema[name].below == dim:  # indices into the dimension
                 resized[name] = resized[name].clamp(max=other - 1)
         yield dim, resized
+
+
+def _size(schema: BatchSchema, batch: Mapping[str, Tensor], dim: str) -> int:
+    """Return the size of a named dimension."""
+    known = ((tensor, schema[key].dims or ()) for key, tensor in batch.items() if key in schema)
+    return next(tensor.shape[dims.index(dim)] for tensor, dims in known if dim in dims)
 
 
 def _resize(tensor: Tensor, axis: int, size: int) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from zoo.errors import truncate
-from zoo.inspection.caption import Line, caption_lines, wrap_text
+from zoo.inspection.caption import Line, caption_lines, wrap
 from zoo.inspection.heat_panel import MAP
 from zoo.inspection.layer_rows import PanelRow, layer_rows
 from zoo.inspection.panels import FONT, GAP, Box, Panel, Ruler, line_height
@@ -66,21 +66,24 @@ def _place(rows: Sequence[PanelRow], title: str, view: View, ruler: Ruler) -> An
     """Return the figure with all panels, bars and texts at their places."""
     boxes = [row.measure(ruler) for row in rows]
     widths = [sum(b.left + b.width + b.right + GAP for b in row) + _BAR for row in boxes]
-    titles = [ruler.width(row.title) for row in rows] + [ruler.width(title, _TITLE)]
-    width = max(*widths, *titles, 4.5)
+    width = max(*widths, *(ruler.width(row.title) for row in rows), 4.5)
+    heading = list(wrap(title, width, ruler, _TITLE))
+    width = max(width, *(ruler.width(line, _TITLE) for line in heading))
     lines = caption_lines(view, width, ruler)
-    notes = [list(wrap_text(row.note, width, ruler)) if row.note else [] for row in rows]
+    notes = [list(wrap(row.note, width, ruler)) if row.note else [] for row in rows]
     heights = [
         max(b.top for b in row) + max(b.height + b.bottom for b in row) + line_height() + GAP
         for row in boxes
     ]
     below = sum(line.height for line in lines)
     below += sum(len(note) for note in notes) * line_height()
-    total = sum(heights) + below + line_height(_TITLE) + 3 * _MARGIN
+    above = len(heading) * line_height(_TITLE)
+    total = sum(heights) + below + above + 3 * _MARGIN
     page = (width + 2 * _MARGIN, total)
     figure = new_figure(*page, layout=None)
-    _write(figure, page, _MARGIN, _MARGIN, title, _TITLE)
-    y = _MARGIN + line_height(_TITLE) + 0.05
+    for number, line in enumerate(heading):
+        _write(figure, page, _MARGIN, _MARGIN + number * line_height(_TITLE), line, _TITLE)
+    y = _MARGIN + above + 0.05
     for row, row_boxes, height, note in zip(rows, boxes, heights, notes, strict=True):
         _write(figure, page, _MARGIN, y, row.title, FONT, weight="bold")
         _draw_row(figure, page, y + line_height(), row, row_boxes)
@@ -100,22 +103,24 @@ def _draw_row(
         axes = figure.add_axes(_rectangle(page, x + box.left, top, box.width, box.height))
         for edge in axes.spines.values():
             edge.set_linewidth(0.4)
-        panel.draw(axes, row.vmax)
+        panel.draw(axes, row.vmax or 1.0)
         x += box.left + box.width + box.right + GAP
     _draw_bar(figure, page, x, top, min(max(box.height for box in boxes), 1.2), row.vmax)
 
 
 def _draw_bar(
-    figure: Any, page: tuple[float, float], x: float, y: float, height: float, vmax: float
+    figure: Any, page: tuple[float, float], x: float, y: float, height: float, vmax: float | None
 ) -> None:
+    """Draw the colours from 0 to a value; the titles of panels have it if it is None."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     axes = figure.add_axes(_rectangle(page, x, y, 0.09, height))
-    scale = ScalarMappable(Normalize(0.0, vmax), colormaps[MAP])
-    bar = figure.colorbar(scale, cax=axes, ticks=[0.0, vmax])
-    bar.ax.set_yticklabels(["0", f"{vmax:.2g}"], fontsize=FONT)
+    top = vmax or 1.0
+    scale = ScalarMappable(Normalize(0.0, top), colormaps[MAP])
+    bar = figure.colorbar(scale, cax=axes, ticks=[0.0, top])
+    bar.ax.set_yticklabels(["0", "max." if vmax is None else f"{vmax:.2g}"], fontsize=FONT)
     bar.ax.tick_params(length=1.5, pad=1.5, width=0.4)
     bar.outline.set_linewidth(0.4)
     bar.solids.set_rasterized(True)  # an image in SVG

@@ -9,6 +9,7 @@ from typing import Any
 
 from zoo.inspection.view import Equation
 from zoo.interfaces import Model
+from zoo.interfaces.signature import parameters
 
 _DIRECTIVE = ".. math::"
 _KINDS = ("scorer", "alignment", "position")
@@ -43,7 +44,7 @@ def find_equations(model: Model, path: str) -> list[Equation]:
             cls.name,
             equation_text(cls),
             cls.paper,
-            _plain_parameters(model.spec or {}, row["path"]),
+            _plain_parameters(model.spec or {}, row["path"], cls),
         )
         if row["kind"] in _KINDS and any(_contains(path, place) for place in places):
             inside.append(found)
@@ -58,12 +59,18 @@ def _contains(outer: str, inner: str) -> bool:
     return outer in ("", inner) or inner.startswith(outer + ".")
 
 
-def _plain_parameters(spec: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return the parameters of a part of the spec that are not parts themselves."""
+def _plain_parameters(spec: Mapping[str, Any], path: str, component: type) -> dict[str, Any]:
+    """Return the parameters of a part of the spec that are not parts themselves, nor defaults."""
     part: Any = spec
     for step in re.findall(r"[^.\[\]]+", path):
         part = part[int(step)] if isinstance(part, Sequence) else part[step]
     if not isinstance(part, Mapping):
         return {}
     plain = (bool, int, float, str, type(None))
-    return {key: value for key, value in part.items() if key != "type" and isinstance(value, plain)}
+    defaults = {each.name: each.default for each in parameters(component)}
+    defaults["type"] = part.get("type")
+    return {
+        key: value
+        for key, value in part.items()
+        if isinstance(value, plain) and (key not in defaults or value != defaults[key])
+    }

@@ -20,6 +20,8 @@ MAP = "cividis"
 _CELL, _LARGEST = 0.14, 9.0
 _THUMBNAIL, _POOLED = 1.1, 128
 _SHORTEST = 0.35
+_COMMON, _OUTLIER = 0.99, 4.0
+"""The share of cells that set the scale of a thumbnail, and how much larger others are then."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class HeatPanel(Panel):
         title: printed above.
         is_thumbnail: whether to draw it small, pooled and without labels.
         path: the row of each column that a line connects [S]; None without a line.
+        vmax: the value of the brightest colour, if the panel has its own.
     """
 
     weights: Tensor
@@ -41,6 +44,7 @@ class HeatPanel(Panel):
     title: str = ""
     is_thumbnail: bool = False
     path: Tensor | None = None
+    vmax: float | None = None
 
     def measure(self, ruler: Ruler) -> Box:
         T, S = self.weights.shape
@@ -70,7 +74,7 @@ class HeatPanel(Panel):
             weights.numpy(),
             cmap=MAP,
             vmin=0.0,
-            vmax=vmax,
+            vmax=self.vmax or vmax,
             aspect="auto",
             interpolation="none",
             extent=(-0.5, S - 0.5, T - 0.5, -0.5),
@@ -91,8 +95,10 @@ class HeatPanel(Panel):
         every_x = math.ceil(0.9 * line_height() / (width / S))
         every_y = math.ceil(0.9 * line_height() / (height / T))
         rotation = 0 if self._is_upright else 90
-        axes.set_xticks(range(0, S, every_x), self.columns[::every_x], rotation=rotation, **style)
-        axes.set_yticks(range(0, T, every_y), self.rows[::every_y], **style)
+        # "▁", the start of a word, looks like a tick if it is rotated.
+        columns, rows = ([each.replace("▁", "·") for each in x] for x in (self.columns, self.rows))
+        axes.set_xticks(range(0, S, every_x), columns[::every_x], rotation=rotation, **style)
+        axes.set_yticks(range(0, T, every_y), rows[::every_y], **style)
         axes.xaxis.tick_top()
         axes.xaxis.set_label_position("top")
         axes.tick_params(length=1.5, pad=1.5, width=0.4)
@@ -104,6 +110,18 @@ def _panel_size(T: int, S: int) -> tuple[float, float]:
     """Return width and height of a heat map with labels."""
     width, height = (min(max(n * _CELL, _SHORTEST), _LARGEST) for n in (S, T))
     return width, height
+
+
+def thumbnail_scale(weights: Tensor) -> tuple[float, str]:
+    """Return the value of the brightest colour of the thumbnail of weights [T, S], and its text.
+
+    A few cells that are much larger than all others do not set it, so that the others are not dark.
+    """
+    pooled = pool(weights, _POOLED, _POOLED).flatten()
+    top, common = float(pooled.max()), float(pooled.quantile(_COMMON))
+    if common * _OUTLIER < top and common > 0:
+        return common, f"max. ≥ {common:.2g}"
+    return top or 1.0, f"max. {top or 1.0:.2g}"
 
 
 def pool(weights: Tensor, rows: int, columns: int) -> Tensor:

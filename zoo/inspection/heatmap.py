@@ -16,7 +16,7 @@ from zoo.plotting import new_figure, write_png
 _SHADES = " ░▒▓█"
 _CELL = 2
 """Width of a column, which makes the cells about square."""
-_MAX_LABEL = 20
+_MAX_LABEL = 32
 """Longer names are cut in the terminal."""
 
 
@@ -36,8 +36,9 @@ def render_text(heatmap: Heatmap, width: int = 80) -> Text:
     Names of columns with more than one letter have a line each. Columns that do not fit into the
     width are rendered below the others.
     """
+    longest = min(_MAX_LABEL, width // 2 - 1)
     rows, columns = (
-        [_shorten(name) for name in names] for names in (heatmap.rows, heatmap.columns)
+        [_shorten(name, longest) for name in names] for names in (heatmap.rows, heatmap.columns)
     )
     label = max(map(cell_len, rows)) + 1
     shares = heatmap.weights / heatmap.weights.max().clamp(min=1e-9)
@@ -118,8 +119,8 @@ def _header(columns: Sequence[str]) -> Iterator[str]:
         yield "│ " * position + name
 
 
-def _shorten(name: str) -> str:
-    return name if cell_len(name) <= _MAX_LABEL else set_cell_size(name, _MAX_LABEL - 1) + "…"
+def _shorten(name: str, longest: int) -> str:
+    return name if cell_len(name) <= longest else set_cell_size(name, longest - 1) + "…"
 
 
 def _longest(names: Sequence[str]) -> int:

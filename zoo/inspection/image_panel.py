@@ -5,6 +5,8 @@ Notation: G steps, H and W the height and the width of a grid.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,7 @@ from zoo.inspection.heat_panel import MAP
 from zoo.inspection.panels import FONT, Box, Panel, Ruler, line_height
 
 _LONGEST = 1.5
+_PATH, _SMALL = "#d95f02", 5.0
 _GREY = (0.299, 0.587, 0.114)
 
 
@@ -51,7 +54,8 @@ class OverlayPanel(Panel):
 
 @dataclass(frozen=True)
 class GlimpsePanel(Panel):
-    """The path of glimpses over an image, from a circle to a square, with the window of each step.
+    """The path of glimpses over an image, from a circle to a filled square, with the window of each
+    step and its number.
 
     Args:
         pixels: [height, width, 3] of uint8.
@@ -72,18 +76,41 @@ class GlimpsePanel(Panel):
         height, width = self.pixels.shape[:2]
         _draw_image(self.pixels, axes)
         windows = [find_window(step, height, width) for step in self.weights]
-        axes.plot([w[0] for w in windows], [w[1] for w in windows], color="#d95f02", linewidth=0.7)
+        axes.plot([w[0] for w in windows], [w[1] for w in windows], color=_PATH, linewidth=0.7)
         colours = colormaps[MAP]
         for number, (x, y, w, h) in enumerate(windows, 1):
             colour = colours(0.3 + 0.7 * (number - 1) / max(len(windows) - 1, 1))
             corner = (x - w / 2, y - h / 2)
             axes.add_patch(Rectangle(corner, w, h, fill=False, edgecolor=colour, linewidth=0.8))
-        first, last = windows[0], windows[-1]
-        axes.plot(*first[:2], marker="o", color="#d95f02", markersize=3)
-        axes.plot(*last[:2], marker="s", color="#d95f02", markersize=3)
+        place = {"color": _PATH, "markersize": 4.5, "markeredgewidth": 0.8, "zorder": 3}
+        axes.plot(*windows[0][:2], marker="o", markerfacecolor="white", **place)
+        axes.plot(*windows[-1][:2], marker="s", **place)
+        for number, (x, y) in place_numbers(windows, height, width).items():
+            style = {"fontsize": _SMALL, "ha": "center", "va": "center", "color": "white"}
+            outline = {"boxstyle": "square,pad=0.1", "facecolor": "#000000aa", "linewidth": 0}
+            axes.text(x, y, str(number), bbox=outline, **style)
         axes.set_xlim(0, width)
         axes.set_ylim(height, 0)
         axes.set_title(self.title, fontsize=FONT, loc="left", pad=2, parse_math=False)
+
+
+def place_numbers(
+    windows: Sequence[tuple[float, float, float, float]], height: int, width: int
+) -> dict[int, tuple[float, float]]:
+    """Return where the numbers of windows are written, from 1: in the first corner that is free and
+    inside the image. A window without one has no number."""
+    size = 1.6 * _SMALL / 72 / _LONGEST * max(height, width)
+    places: dict[int, tuple[float, float]] = {}
+    for number, (x, y, w, h) in enumerate(windows, 1):
+        for right, below in ((-1, -1), (1, -1), (-1, 1), (1, 1)):
+            at = x + right * (w - size) / 2, y + below * (h - size) / 2
+            is_inside = (
+                size / 2 <= at[0] <= width - size / 2 and size / 2 <= at[1] <= height - size / 2
+            )
+            if is_inside and all(math.dist(at, other) > 1.2 * size for other in places.values()):
+                places[number] = at
+                break
+    return places
 
 
 def find_window(weights: Tensor, height: int, width: int) -> tuple[float, float, float, float]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from zoo.inspection.graph_panel import DIAMETER, GraphPanel, choose_nodes, place_nodes
-from zoo.inspection.heat_panel import HeatPanel
+from zoo.inspection.heat_panel import HeatPanel, thumbnail_scale
 from zoo.inspection.image_panel import GlimpsePanel, OverlayPanel
 from zoo.inspection.node_labels import label_nodes
 from zoo.inspection.panels import Box, Panel, Ruler
@@ -28,13 +28,13 @@ class PanelRow:
 
     Args:
         title: printed above.
-        vmax: the value of the brightest colour.
+        vmax: the value of the brightest colour; None if each panel has its own, in its title.
         note: printed below.
     """
 
     title: str
     panels: Sequence[Panel]
-    vmax: float
+    vmax: float | None
     note: str = ""
 
     def measure(self, ruler: Ruler) -> list[Box]:
@@ -54,10 +54,17 @@ def layer_rows(view: View, layer: LayerView, *, is_thumbnail: bool) -> Iterator[
         panel = _frame_panel(layer, layer.chosen, is_thumbnail=is_thumbnail)
         yield PanelRow(title, [panel], _largest(layer.weights))
     else:
-        rows, columns = layer.rows, layer.columns
+        # The steps of a memory go from left to right, as on the page.
+        is_swapped = layer.kind == "memory"
+        rows, columns = (layer.columns, layer.rows) if is_swapped else (layer.rows, layer.columns)
         labels = list(rows.labels), list(columns.labels), (rows.name, columns.name)
-        pairs = zip(layer.weights, heads, strict=True)
-        panels = [HeatPanel(weights, *labels, head, is_thumbnail) for weights, head in pairs]
+        shown = layer.weights.mT if is_swapped else layer.weights
+        pairs = list(zip(shown, heads, strict=True))
+        if is_thumbnail:
+            thumbnails = [_thumbnail(weights, labels, head) for weights, head in pairs]
+            yield PanelRow(title, thumbnails, None)
+            return
+        panels = [HeatPanel(weights, *labels, head) for weights, head in pairs]
         yield PanelRow(title, panels, _largest(layer.weights))
 
 
@@ -71,6 +78,15 @@ def head_titles(view: View, layer: LayerView) -> list[str]:
 
 def _largest(weights: Tensor) -> float:
     return float(weights.max()) if weights.numel() else 1.0
+
+
+def _thumbnail(
+    weights: Tensor, labels: tuple[list[str], list[str], tuple[str, str]], head: str
+) -> HeatPanel:
+    """Return the thumbnail of a head, with the largest value of its colours in the title."""
+    vmax, text = thumbnail_scale(weights)
+    title = f"{head}, {text}" if head else text
+    return HeatPanel(weights, *labels, title, is_thumbnail=True, vmax=vmax)
 
 
 def _frame_panel(layer: LayerView, chosen: Tensor, *, is_thumbnail: bool) -> Panel:

@@ -6,6 +6,7 @@ Notation: B batch, H heads, T rows, S columns, E edges, N nodes, V symbols.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,8 +27,9 @@ from zoo.interfaces.evaluation_mode import evaluation_mode
 _FIXED: Dims = frozenset()
 
 
-def view_layers(model: Model, looked_at: Pass) -> list[LayerView]:
-    """Return the view of each attention module that a pass calls, and of heads with frames."""
+def view_layers(model: Model, looked_at: Pass) -> tuple[list[LayerView], Any]:
+    """Return the view of each attention module that a pass calls, and of heads with frames; and the
+    outputs of the pass."""
     log, outputs = record_pass(model, looked_at.batch)
     schema = model.batch_schema() or {}
     dependence = find_dependence(
@@ -44,11 +46,12 @@ def view_layers(model: Model, looked_at: Pass) -> list[LayerView]:
                 nodes = _nodes(schema, looked_at)
                 layers.append(LayerView(name, "edges", weights, nodes, nodes, equations))
                 continue
+            joined, empty = _join_empty(positions, weights, dependence[path].filled)
             kind, rows, columns = _classify(
-                positions, weights, dependence[path], is_stepwise=is_stepwise
+                positions, joined, dependence[path], empty, is_stepwise=is_stepwise
             )
-            layers.append(LayerView(name, kind, weights, rows, columns, equations))
-    return [*layers, *_view_frames(model, outputs, positions)]
+            layers.append(LayerView(name, kind, joined, rows, columns, equations))
+    return [*layers, *_view_frames(model, outputs, positions)], outputs
 
 
 @torch.no_grad()
@@ -120,14 +123,34 @@ def _join_calls(
         yield path if len(weights) == 1 else f"{path}#{number}", each, False
 
 
+def _join_empty(
+    positions: Sequence[Positions], weights: Tensor, filled: Dims
+) -> tuple[Tensor, list[str]]:
+    """Return weights [H, T, S] with the sum of the columns after the positions that fill the others
+    as the last one, and the label of that column, if there are any."""
+    S = weights.shape[2]
+    count = next((len(p.read) for p in positions if p.dims == filled and p.read), S)
+    if count >= S:
+        return weights, []
+    empty = weights[..., count:].sum(dim=2, keepdim=True)
+    return torch.cat([weights[..., :count], empty], dim=2), [f"{S - count} empty"]
+
+
 def _classify(
-    positions: Sequence[Positions], weights: Tensor, dependence: Dependence, *, is_stepwise: bool
+    positions: Sequence[Positions],
+    weights: Tensor,
+    dependence: Dependence,
+    empty: Sequence[str],
+    *,
+    is_stepwise: bool,
 ) -> tuple[ViewKind, Axis, Axis]:
-    """Return what weights [H, T, S] show, with their axes."""
+    """Return what weights [H, T, S] show, with their axes; `empty` has the label of a last column
+    that is not a position of an input."""
     _, T, S = weights.shape
-    columns_dims = dependence.sizes[1]
+    columns_dims = dependence.sizes[1] or dependence.filled
     rows_dims = dependence.calls if is_stepwise else dependence.sizes[0]
-    columns = make_axis(positions, columns_dims, S, written=False)
+    columns = make_axis(positions, columns_dims, S - len(empty), written=False)
+    columns = replace(columns, labels=[*columns.labels, *empty])
     is_self = not is_stepwise and rows_dims == columns_dims and (T == S > 1 or bool(rows_dims))
     if is_self:
         return "self", make_axis(positions, rows_dims, T, written=False), columns

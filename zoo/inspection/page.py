@@ -24,7 +24,7 @@ from zoo.inspection.compaction import compact_script, compact_style
 from zoo.inspection.mathml import to_mathml
 from zoo.inspection.quantised import MAX_ERROR, QUANTUM, Quantised, decode, encode
 from zoo.inspection.stored import FORMAT, to_json
-from zoo.inspection.view import KIND_NAMES, LayerView, View
+from zoo.inspection.view import KIND_NAMES, LayerView, View, choose_layers
 
 MAX_BYTES = 3_900_000
 """Bytes of the weights of a page; layers that exceed it are pooled."""
@@ -83,7 +83,7 @@ def read_page(path: Path) -> tuple[dict[str, Any], list[Tensor]]:
         if data.get("format") != FORMAT:
             raise ZooError(f"{path} is not a page of 'zoo attend'")
         shared = data.pop("shared")
-        for key in ("summary", "math", "kinds", "quantum"):
+        for key in ("summary", "first", "math", "kinds", "quantum"):
             del data[key]
         for layer in data["layers"]:
             layer |= {key: shared[layer[key]] for key in _SHARED}
@@ -108,6 +108,7 @@ def page_data(view: View) -> dict[str, Any]:
     tolerance = max((stored["error"] for stored in weights), default=0.0)
     return data | {
         "summary": _summarise(view),
+        "first": _first_layer(view),
         "shared": shared,
         "math": {text: to_mathml(text) for text in sorted(texts)},
         "tolerance": max(tolerance, MAX_ERROR),
@@ -133,7 +134,8 @@ def _encode_layers(view: View) -> list[tuple[tuple[int, int], Quantised]]:
     """Return how each layer is pooled and its weights.
 
     Layers that have more rows or columns than `POOLED` are pooled, and then replaced by those of
-    full resolution in the order of the model, as long as the page has room for them.
+    full resolution, as long as the page has room for them: the one that is shown first, and then
+    the others in the order of the model.
     """
     for layer in view.layers:
         if not layer.weights.isfinite().all():
@@ -145,7 +147,9 @@ def _encode_layers(view: View) -> list[tuple[tuple[int, int], Quantised]]:
             threads.map(lambda pair: encode(pool_weights(pair[0].weights, pair[1])), pairs)
         )
     left = MAX_BYTES - sum(_stored_bytes(each) for each in encoded)
-    for index, layer in enumerate(view.layers):
+    first = _first_layer(view)
+    for index in sorted(range(len(encoded)), key=lambda index: index != first):
+        layer = view.layers[index]
         left += _stored_bytes(encoded[index])
         if pools[index] != (1, 1) and layer.weights.numel() // 8 < left:  # at least one bit each
             full = encode(layer.weights)
@@ -166,6 +170,11 @@ def _stored_bytes(quantised: Quantised) -> int:
     return len(quantised.data) * 4 // 3
 
 
+def _first_layer(view: View) -> int:
+    """Return the index of the layer that is shown first, which is that of the terminal."""
+    return [layer.path for layer in view.layers].index(choose_layers(view)[0])
+
+
 def _summarise(view: View) -> list[tuple[str, str]]:
     """Return the inputs and the output as text, for the head of the page."""
     inputs = [(role, _describe(value)) for role, value in view.inputs.items()]
@@ -179,6 +188,8 @@ def _describe(value: Any) -> str:
         return value.name
     if isinstance(value, list | tuple) and any(hasattr(each, "shape") for each in value):
         return ", ".join(_describe(each) for each in value)
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return " · ".join(value)
     shape = getattr(value, "shape", None)
     return str(value) if shape is None else f"array of shape {list(shape)}"
 

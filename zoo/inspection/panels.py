@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoo.plotting import new_figure
+from zoo.plotting import missing_glyphs, new_figure
 
 FONT = 7.0
 GAP = 0.18
@@ -43,7 +43,8 @@ class Ruler:
         key = (text, size, math)
         if key not in self._known:
             drawn = self._figure.text(0, 0, text, fontsize=size, parse_math=math)
-            box, dpi = drawn.get_window_extent(self._renderer), float(self._figure.dpi)
+            with missing_glyphs():
+                box, dpi = drawn.get_window_extent(self._renderer), float(self._figure.dpi)
             drawn.remove()
             self._known[key] = (float(box.width) / dpi, float(box.height) / dpi)
         return self._known[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +13,12 @@ import torch
 from torch import Tensor
 
 from zoo.data.preprocessing import build_preprocessors
-from zoo.errors import ZooError
+from zoo.errors import ZooError, ZooWarning
 from zoo.generation.pipeline import ComponentSpec, build_request, generate_batch
 from zoo.generation.prediction import prediction_batch
 from zoo.generation.raw_inputs import encode_inputs, model_device
 from zoo.generation.text_inputs import encode_batch, encode_prompt, get_tokenizer
+from zoo.generation.unknown_symbols import describe_unknown
 from zoo.interfaces import Filter, Model, Preprocessor, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.registry.component_registry import ComponentRegistry
@@ -150,6 +152,8 @@ def _encode_output(
             f"model '{model.name}' has no tokenizer for its output; pass it as token IDs (command "
             "line: --ids)"
         )
+    if message := describe_unknown(model, [output], is_output=True):
+        warnings.warn(message, ZooWarning, stacklevel=2)
     if preprocessor is not None and preprocessor.content == "text":
         ids: list[int] = np.asarray(preprocessor.encode(output)).tolist()
         return ids

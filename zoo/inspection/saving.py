@@ -39,15 +39,17 @@ def save_view(view: View, path: Path) -> None:
     Raises:
         ZooError: if the suffix is not one of .html, .png, .svg and .json.
     """
-    check_suffix(path)
+    check_path(path)
     _WRITERS[path.suffix.lower()](view, path)
 
 
-def check_suffix(path: Path) -> None:
-    """Raise ZooError if no format has the suffix of a file."""
+def check_path(path: Path) -> None:
+    """Raise ZooError if no format has the suffix of a file, or its folder does not exist."""
     if path.suffix.lower() not in _WRITERS:
         known = ", ".join(_WRITERS)
         raise ZooError(f"{path} has no known suffix; a view is saved as one of {known}")
+    if not path.parent.is_dir():
+        raise ZooError(f"{path} cannot be written: there is no folder {path.parent}")
 
 
 def select_layers(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -39,7 +40,7 @@ def to_json(view: View) -> dict[str, Any]:
         "layers": [_layer_to_json(layer) for layer in view.layers],
         "spec": dict(view.spec),
         "provenance": dict(view.provenance),
-        "images": {role: encode_value(image.numpy()) for role, image in view.images.items()},
+        "images": {role: _encode_array(image.numpy()) for role, image in view.images.items()},
         "edges": None if view.edges is None else view.edges.tolist(),
     }
 
@@ -90,13 +91,11 @@ def encode_value(value: Any) -> Any:
     if isinstance(value, Path):
         content = value.read_bytes()
         sha256 = hashlib.sha256(content).hexdigest()
-        return {"file": value.name, "sha256": sha256, "base64": _to_base64(content)}
+        return _compress({"file": value.name, "sha256": sha256, "base64": _to_base64(content)})
     if isinstance(value, Tensor):
         value = value.cpu().numpy()
     if isinstance(value, np.ndarray):
-        content = np.ascontiguousarray(value).tobytes()
-        shape, dtype = list(value.shape), value.dtype.str
-        return {"array": dtype, "shape": shape, "base64": _to_base64(content)}
+        return _compress(_encode_array(value))
     if isinstance(value, Mapping):
         return {key: encode_value(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -107,8 +106,9 @@ def encode_value(value: Any) -> Any:
 
 def decode_value(value: Any) -> Any:
     """Return an input that `encode_value` has encoded; the content of a file as `StoredFile`."""
-    if isinstance(value, Mapping) and "base64" in value:
-        content = base64.b64decode(value["base64"])
+    if isinstance(value, Mapping) and ("base64" in value or "zlib" in value):
+        content = base64.b64decode(value.get("base64") or value["zlib"])
+        content = zlib.decompress(content) if "zlib" in value else content
         if "file" in value:
             return StoredFile(value["file"], content)
         return np.frombuffer(content, dtype=value["array"]).reshape(value["shape"]).copy()
@@ -130,6 +130,19 @@ class StoredFile:
         path = folder / Path(self.name).name
         path.write_bytes(self.content)
         return path
+
+
+def _encode_array(array: NDArray[Any]) -> dict[str, Any]:
+    content = np.ascontiguousarray(array).tobytes()
+    return {"array": array.dtype.str, "shape": list(array.shape), "base64": _to_base64(content)}
+
+
+def _compress(encoded: dict[str, Any]) -> dict[str, Any]:
+    """Return an encoded value with the content compressed, if that is shorter."""
+    rest = {key: value for key, value in encoded.items() if key != "base64"}
+    compressed = _to_base64(zlib.compress(base64.b64decode(encoded["base64"])))
+    is_shorter = len(compressed) < len(encoded["base64"])
+    return rest | {"zlib": compressed} if is_shorter else encoded
 
 
 def _to_base64(content: bytes) -> str:

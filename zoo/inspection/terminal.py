@@ -16,18 +16,11 @@ from zoo.inspection.heat_panel import pool
 from zoo.inspection.heatmap import Heatmap, render_shades, render_text
 from zoo.inspection.image_panel import find_window
 from zoo.inspection.layer_rows import head_titles
+from zoo.inspection.plain_math import to_lines
 from zoo.inspection.view import Axis, LayerView, View
 
 _MAX_ROWS, _MAX_COLUMNS = 48, 64
 _EDGES = 12
-
-
-def choose_layers(view: View) -> list[str]:
-    """Return the paths of the layers that are shown if none are chosen: the last one to an input,
-    or else the last one of each kind."""
-    last = {layer.kind: layer.path for layer in view.layers}
-    shown = [last["cross"]] if "cross" in last else []
-    return shown or list(last.values())
 
 
 def render_view(view: View, width: int = 80) -> Iterator[Text]:
@@ -38,7 +31,7 @@ def render_view(view: View, width: int = 80) -> Iterator[Text]:
             yield from _render_layer(view, layer, weights, width)
     for equation in distinct_equations(view):
         yield Text("\n" + describe_equation(equation), style="dim")
-        yield Text("  " + "\n  ".join(equation.text.splitlines()))
+        yield Text("  " + "\n  ".join(to_lines(equation.text)))
 
 
 def _head_maps(view: View, layer: LayerView) -> Iterator[tuple[str, Tensor]]:
@@ -58,17 +51,21 @@ def _render_layer(view: View, layer: LayerView, weights: Tensor, width: int) -> 
     elif layer.columns.grid is not None:
         yield from _render_images(layer, weights, layer.columns.grid)
     else:
-        yield _render_map(layer, weights, width)
+        yield from _render_map(layer, weights, width)
 
 
-def _render_map(layer: LayerView, weights: Tensor, width: int) -> Text:
+def _render_map(layer: LayerView, weights: Tensor, width: int) -> Iterator[Text]:
     """Render weights [T, S]; several positions are one cell if there are too many."""
-    shape = min(weights.shape[0], _MAX_ROWS), min(weights.shape[1], _MAX_COLUMNS)
+    T, S = weights.shape
+    shape = min(T, _MAX_ROWS), min(S, _MAX_COLUMNS)
+    if shape != (T, S):
+        note = f"  {T} x {S} weights in {shape[0]} x {shape[1]} cells: "
+        yield Text(note + "each is the maximum of several, and has the first label", style="dim")
     pooled = pool(weights, *shape)
     rows, columns = (
         _thin(axis, size) for axis, size in zip((layer.rows, layer.columns), shape, strict=True)
     )
-    return render_text(Heatmap(pooled, rows, columns), width)
+    yield render_text(Heatmap(pooled, rows, columns), width)
 
 
 def _thin(axis: Axis, size: int) -> list[str]:

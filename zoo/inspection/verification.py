@@ -69,6 +69,11 @@ def read_stored(path: Path) -> Mapping[str, Any]:
     Raises:
         ZooError: if the file cannot be read.
     """
+    if path.suffix.lower() not in (".html", ".json"):
+        raise ZooError(
+            f"{path} cannot be verified, since it does not contain its weights; pass the .html or "
+            ".json file that 'zoo attend -o' has written"
+        )
     if path.suffix.lower() == ".html":
         page, weights = read_page(path)
         return {**page, "weights": weights}

@@ -54,7 +54,7 @@ class Equation:
         kind, name: the component, such as "scorer" and "additive".
         text: its equation, as in its docstring.
         paper: the paper it cites.
-        parameters: its parameters in the resolved spec.
+        parameters: its parameters in the resolved spec that are not defaults.
     """
 
     kind: str
@@ -95,7 +95,8 @@ class View:
     Args:
         model: the name of the model.
         inputs: each input as it was given, by its role: {"source": "A casa ."}.
-        output: the generated or forced output as text; None for models without one.
+        output: the generated or forced output as text; of a classifier, the most likely class and
+            its probability; None for models without one.
         layers: one view for each attention module, in the order of the model.
         spec: the resolved spec.
         provenance: what is needed to compute the view again: reference and hash of the model,
@@ -112,3 +113,11 @@ class View:
     provenance: Mapping[str, Any]
     images: Mapping[str, Tensor] = field(default_factory=dict)
     edges: Tensor | None = None
+
+
+def choose_layers(view: View) -> list[str]:
+    """Return the paths of the layers that are shown if none are chosen: the last one to an input,
+    or else the last one of each kind."""
+    last = {layer.kind: layer.path for layer in view.layers}
+    shown = [last["cross"]] if "cross" in last else []
+    return shown or list(last.values())

@@ -7,7 +7,7 @@ const COLOURS = Array.from({ length: 256 }, (_, i) => {
   return VIRIDIS[low].map((c, k) => Math.round(c + (at - low) * (VIRIDIS[low + 1][k] - c)));
 });
 const PACKED = Uint32Array.from(COLOURS, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
-const MAP_HEIGHT = 640, MAX_CELL = 44, MAX_LABEL = 150, LABEL_DISTANCE = 13, MAX_NODES = 150;
+const MAP_HEIGHT = 640, MAX_CELL = 44, MAX_LABEL = 150, MAX_NODES = 150, LINE = 13, ROTATED_LINE = 16;
 const FONT = "12px system-ui, sans-serif", WHITE = "#fff", BLACK = "#000", PINK = "#ff5ea0";
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const { max, min, round, floor, ceil, abs, hypot, cos, sin, sqrt, PI } = Math;
@@ -162,7 +162,7 @@ export function mountView(element, data, options = {}) {
     const [rows, columns, equations] = ["rows", "columns", "equations"].map((key) => data.shared[layer[key]]);
     return { ...layer, index, stored, H, T, S, rows, columns, equations, isPooled: max(...layer.pool) > 1 };
   });
-  const state = { layer: 0, head: 0, row: 0, column: 0, scale: "own", swap: null, zoom: 1, ...options.state };
+  const state = { layer: data.first, head: 0, row: 0, column: 0, scale: "own", swap: null, zoom: 1, ...options.state };
   const parts = build(element, data, layers, options.heading || 1);
   let map = null, picture = null, current = null, width = 0;
 
@@ -250,8 +250,8 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
   const context = resize(parts.map, width, height), overlay = resize(parts.overlay, width, height);
   context.drawImage(pixels(packed, across, down), x0, y0, across * cw, down * ch);
   context.fillStyle = ink;
-  for (let i = 0; i < down; i += ceil(LABEL_DISTANCE / ch)) rowLabel(context, i);
-  for (let j = 0; j < across; j += ceil(LABEL_DISTANCE / cw)) columnLabel(context, j);
+  for (let i = 0; i < down; i += ceil(LINE / ch)) rowLabel(context, i);
+  for (let j = 0; j < across; j += ceil(ROTATED_LINE / cw)) columnLabel(context, j);
   context.textAlign = "right";
   context.font = `italic ${FONT}`;
   context.fillText(`${top.axis.name} →`, x0 - 8, y0 - 31);
