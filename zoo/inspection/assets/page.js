@@ -47,6 +47,15 @@ function toBytes(base64) {
   return Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 }
 
+let pauseAt = 0;
+
+/** Let the page react, if it has computed for some milliseconds. */
+async function pause() {
+  if (performance.now() < pauseAt) return;
+  await (window.scheduler?.yield?.() ?? new Promise((done) => setTimeout(done)));
+  pauseAt = performance.now() + 6;
+}
+
 /** The weights of a layer; quantised.py describes the format. */
 async function decode({ shape, scale, offset, data }, quantum) {
   const stream = new Blob([toBytes(data)]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -55,6 +64,7 @@ async function decode({ shape, scale, offset, data }, quantum) {
   const S = shape.at(-1), R = shape.slice(0, -1).reduce((a, b) => a * b, 1), values = new Float32Array(R * S);
   let exact = R * (S + 5);
   for (let r = 0; r < R; r++) {
+    if (r % 64 === 0) await pause();
     const q = quantum * 2 ** -codes[R * S + r], end = (r + 1) * S;
     let rest = content.getFloat32(R * (S + 1) + 4 * r, true), small = 0, multiples = 0;
     for (let i = r * S; i < end; i++) {
@@ -105,6 +115,14 @@ function labelAt({ labels }, index, pool = 1) {
   const name = (i) => (labels[i].trim() || labels[i].replace(/\s/g, "␣") || "␀").replace(/\n/g, "↵");
   const first = index * pool, last = min(first + pool, labels.length) - 1;
   return last > first ? `${name(first)} … ${name(last)}` : name(first);
+}
+
+/** A text that is at most so wide, with an ellipsis at its end if it is longer. */
+function shorten(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let length = text.length;
+  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length--;
+  return `${text.slice(0, length).trimEnd()}…`;
 }
 
 /** The context of a canvas after a change of its size in CSS pixels. */
@@ -200,13 +218,7 @@ export function mountView(element, data, options = {}) {
     redraw();
   };
   controller.ready = show().then(() => performance.mark("zoo-view-ready"));
-  controller.complete = controller.ready.then(async () => {
-    for (const layer of layers) {
-      await load(layer);
-      parts.drawThumbnails(layer);
-    }
-    performance.mark("zoo-view-complete");
-  });
+  controller.complete = controller.ready.then(() => parts.drawThumbnails(load)).then(() => performance.mark("zoo-view-complete"));
   return controller;
 }
 
@@ -227,7 +239,7 @@ export function mountPage(element, script) {
 // Maps have clamp, point, pick, move, describe and largest. With swapped axes, rows go from left to right.
 
 function heatMap(parts, { layer, values, high, swap, zoom }, data) {
-  const { T, S, pool } = layer, { ink, paper, mark } = parts.colours();
+  const { T, S, pool } = layer, { ink } = parts.colours();
   const axes = [{ axis: layer.rows, size: pool[0], count: T }, { axis: layer.columns, size: pool[1], count: S }];
   const [left, top] = swap ? axes.toReversed() : axes, [down, across] = [left.count, top.count];
   const probe = resize(parts.map, 10, 10);
@@ -241,12 +253,20 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
 
   const packed = new Uint32Array(T * S);
   for (let i = 0; i < T * S; i++) packed[swap ? (i % S) * T + floor(i / S) : i] = PACKED[level(values[i] / high)];
-  const context = resize(parts.map, width, height), overlay = resize(parts.overlay, width, height);
+  const context = resize(parts.map, width, height);
+  parts.cross.resize(width, height, [across * cw, ch], [cw, down * ch], [cw + 3, ch + 3]);
   context.drawImage(pixels(packed, across, down), x0, y0, across * cw, down * ch);
   context.fillStyle = ink;
-  for (let i = 0; i < down; i += ceil(LABEL_DISTANCE / ch)) rowLabel(context, i);
-  for (let j = 0; j < across; j += ceil(LABEL_DISTANCE / cw)) columnLabel(context, j);
+  const rowLabel = (i) => labelAt(left.axis, i, left.size), columnLabel = (j) => labelAt(top.axis, j, top.size);
+  for (let j = 0; j < across; j += ceil(LABEL_DISTANCE / cw)) {
+    context.save();
+    context.translate(x0 + (j + 0.5) * cw, y0 - 5);
+    context.rotate(-Math.PI / 3);
+    context.fillText(columnLabel(j), 0, 0, MAX_LABEL);
+    context.restore();
+  }
   context.textAlign = "right";
+  for (let i = 0; i < down; i += ceil(LABEL_DISTANCE / ch)) context.fillText(rowLabel(i), x0 - 5, y0 + (i + 0.5) * ch, MAX_LABEL);
   context.font = `italic ${FONT}`;
   context.fillText(`${top.axis.name} →`, x0 - 8, y0 - 31);
   context.fillText(`${left.axis.name} ↓`, x0 - 8, y0 - 15);
@@ -257,30 +277,6 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
       path.lineTo(x0 + (floor(j) + 0.5) * cw, y0 + (floor(i) + 0.5) * ch);
     });
     stroke(context, path, WHITE, 2);
-  }
-
-  /** Fill a label, on a plate if it is that of the crosshair. */
-  function label(target, text, x, y, align) {
-    const size = min(target.measureText(text).width, MAX_LABEL);
-    target.textAlign = align;
-    if (target === overlay) {
-      target.fillStyle = mark;
-      target.fillRect(align === "right" ? x - size - 3 : x - 3, y - 8, size + 6, 16);
-      target.fillStyle = paper;
-    }
-    target.fillText(text, x, y, MAX_LABEL);
-  }
-
-  function rowLabel(target, i) {
-    label(target, labelAt(left.axis, i, left.size), x0 - 5, y0 + (i + 0.5) * ch, "right");
-  }
-
-  function columnLabel(target, j) {
-    target.save();
-    target.translate(x0 + (j + 0.5) * cw, y0 - 5);
-    target.rotate(-Math.PI / 3);
-    label(target, labelAt(top.axis, j, top.size), 0, 0, "left");
-    target.restore();
   }
 
   const place = ({ axis, size }, index) => {
@@ -304,14 +300,8 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
     clamp: (row, column) => [clamp(row, 0, T - 1), clamp(column, 0, S - 1)],
     point(row, column) {
       const [i, j] = swap ? [column, row] : [row, column], x = x0 + j * cw, y = y0 + i * ch;
-      overlay.clearRect(0, 0, width, height);
-      overlay.globalAlpha = 0.35;
-      stroke(overlay, box(x0, y, across * cw, ch), WHITE, 1);
-      stroke(overlay, box(x, y0, cw, down * ch), WHITE, 1);
-      overlay.globalAlpha = 1;
-      stroke(overlay, box(x - 1.5, y - 1.5, cw + 3, ch + 3), WHITE);
-      rowLabel(overlay, i);
-      columnLabel(overlay, j);
+      parts.cross.move([x0, y], [x, y0], [x - 1.5, y - 1.5]);
+      parts.cross.label([rowLabel(i), x0 - 2, y + ch / 2], [columnLabel(j), x + cw / 2, y0 - 5]);
       parts.scrollTo(x, y, cw, ch);
     },
     pick(x, y) {
@@ -384,8 +374,19 @@ function graphMap(parts, { layer, values, high }, data) {
   for (const edges of incoming) edges.sort((a, b) => values[b] - values[a]);
   const width = clamp(parts.figure.clientWidth, 320, 900), height = min(MAP_HEIGHT, width * 0.75), { ink, paper, line, mark } = parts.colours();
   const context = resize(parts.map, width, height), overlay = resize(parts.overlay, width, height);
+  parts.cross.hide();
   const isWhole = nodes.length <= MAX_NODES, places = new Map();
-  const put = (node, x, y) => places.set(node, [36 + x * (width - 72), 24 + y * (height - 48)]);
+  const widest = width < 600 ? 64 : 100, texts = new Map();
+  const put = (node, x, y) => places.set(node, [widest / 2 + 2 + x * (width - widest - 4), 30 + y * (height - 48)]);
+  /** The label of a node, shortened to its largest width, and half of the width of its plate. */
+  const plate = (node) => {
+    if (!texts.has(node)) {
+      const text = shorten(context, labelAt(axis, node), widest - 10);
+      texts.set(node, [text, max(9, context.measureText(text).width / 2 + 4)]);
+    }
+    return texts.get(node);
+  };
+  parts.overlay.title = "";
   if (isWhole) {
     layer.layout ??= layoutGraph(nodes.length, targets, sources);
     layer.layout.forEach(([x, y], node) => put(node, x, y));
@@ -415,7 +416,7 @@ function graphMap(parts, { layer, values, high }, data) {
   }
 
   function drawNode(target, node, isMarked) {
-    const [x, y] = places.get(node), text = labelAt(axis, node), half = max(9, target.measureText(text).width / 2 + 4), path = new Path2D();
+    const [x, y] = places.get(node), [text, half] = plate(node), path = new Path2D();
     path.roundRect(x - half, y - 9, 2 * half, 18, 9);
     Object.assign(target, { fillStyle: isMarked ? mark : paper, strokeStyle: ink, lineWidth: 1, textAlign: "center" });
     target.fill(path);
@@ -424,7 +425,10 @@ function graphMap(parts, { layer, values, high }, data) {
     target.fillText(text, x, y);
   }
 
-  const find = (x, y) => [...places.keys()].find((node) => Math.hypot(places.get(node)[0] - x, places.get(node)[1] - y) < 16);
+  const isNear = (a, b, distance) => Math.abs(a - b) < distance;
+  const find = (x, y) => [...places].find(([node, [nodeX, nodeY]]) => isNear(x, nodeX, plate(node)[1] + 5) && isNear(y, nodeY, 14))?.[0];
+  // The label of the node under the pointer, which may be shortened in the picture.
+  const name = (x, y) => (parts.overlay.title = nodes[find(x, y)] ?? "");
   return {
     clamp(row, column) {
       const node = clamp(row, 0, nodes.length - 1);
@@ -448,9 +452,12 @@ function graphMap(parts, { layer, values, high }, data) {
         });
       }
       draw(overlay, edges, row);
-      if (source !== row) stroke(overlay, box(places.get(source)[0] - 14, places.get(source)[1] - 14, 28, 28), mark);
+      if (source === row) return;
+      const [x, y] = places.get(source), half = plate(source)[1] + 5;
+      stroke(overlay, box(x - half, y - 14, 2 * half, 28), mark);
     },
     pick(x, y, row) {
+      name(x, y);
       const source = find(x, y), column = incoming[row].findIndex((edge) => sources[edge] === source);
       return column < 0 ? null : [row, column];
     },
@@ -506,7 +513,8 @@ function build(element, data, layers, heading) {
   const [themeLabel, theme] = choice("Theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]]);
   const swap = button("Swap axes"), zoomOut = button("−", { ariaLabel: "Zoom out" }), zoomIn = button("+", { ariaLabel: "Zoom in" });
   const zooms = h("span", {}, zoomOut, zoomIn), map = h("canvas"), overlay = h("canvas"), image = h("canvas", { role: "img" });
-  const frame = h("div", { className: "map", tabIndex: 0, role: "application" }, map, overlay), figure = h("div", {}, frame);
+  const cross = buildCross(overlay);
+  const frame = h("div", { className: "map", tabIndex: 0, role: "application" }, map, overlay, cross.element), figure = h("div", {}, frame);
   const pictureNote = h("figcaption"), picture = h("figure", { className: "picture", hidden: true }, image, pictureNote);
   const bar = Object.assign(pixels(PACKED.slice(), 256, 1), { className: "bar" });
   const high = h("span"), value = h("strong"), place = h("span"), largest = h("ol"), caption = h("div");
@@ -540,7 +548,9 @@ function build(element, data, layers, heading) {
     title.textContent = `${layer.path}, ${head}`;
     const size = [layer.rows, layer.columns].map((axis) => axis.labels.length).join(" × ");
     const pooling = layer.isPooled ? `, pooled by ${layer.pool.join(" × ")}` : "";
-    kind.textContent = `${KINDS[layer.kind]}: ${layer.rows.name} × ${layer.columns.name}, ${size}${pooling}`;
+    const isNumbered = layer.kind === "edges" && layer.rows.labels.every((label, i) => label.split(" · ")[0] === String(i));
+    const numbers = isNumbered ? "; the number of a node is its place in the graph, from 0" : "";
+    kind.textContent = `${KINDS[layer.kind]}: ${layer.rows.name} × ${layer.columns.name}, ${size}${pooling}${numbers}`;
     high.textContent = +top.toPrecision(3);
     frame.ariaLabel = `Weights of ${title.textContent}. Arrow keys move the cell.`;
     image.ariaLabel = `Weights of a row of ${title.textContent} over the image`;
@@ -591,10 +601,25 @@ function build(element, data, layers, heading) {
     }));
   }
 
-  let shown = "";
   const parts = {
-    map, overlay, figure, picture, image, theme, update, connect,
-    drawThumbnails: (layer) => rows[layer.index].draw(),
+    map, overlay, cross, figure, picture, image, theme, update, connect,
+    /** Draw the heads of the layers that are in sight, and of the others when they are. */
+    async drawThumbnails(load) {
+      let drawn = Promise.resolve();
+      await new Promise((seen) => {
+        const observer = new IntersectionObserver((entries) => {
+          for (const { target, isIntersecting } of entries) {
+            if (!isIntersecting) continue;
+            observer.unobserve(target);
+            const index = rows.findIndex((row) => row.element === target);
+            drawn = drawn.then(() => load(layers[index])).then(rows[index].draw);
+          }
+          seen();
+        }, { rootMargin: "200px" });
+        for (const { element: row } of rows) observer.observe(row);
+      });
+      await drawn;
+    },
     colours() {
       const style = getComputedStyle(element);
       return Object.fromEntries(["ink", "paper", "line", "mark"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
@@ -603,16 +628,49 @@ function build(element, data, layers, heading) {
       const lines = weights.map(([label, weight]) => `${label} ${format(weight, data.tolerance)}`);
       value.textContent = text;
       place.textContent = where;
-      if (shown !== String(lines)) largest.replaceChildren(...lines.map((line) => h("li", {}, line)));
-      shown = String(lines);
+      while (largest.children.length > lines.length) largest.lastChild.remove();
+      while (largest.children.length < lines.length) largest.append(h("li", {}, " "));
+      lines.forEach((line, i) => (largest.children[i].firstChild.data = line));
     },
     scrollTo(x, y, width, height) {
+      // To read the size of the frame is slow while the page changes.
+      if (!cross.isLarge(frame)) return;
       const [left, top, right, bottom] = [frame.scrollLeft, frame.scrollTop, frame.clientWidth, frame.clientHeight];
       if (x < left || x + width > left + right) frame.scrollLeft = x - right / 2;
       if (y < top || y + height > top + bottom) frame.scrollTop = y - bottom / 2;
     },
   };
   return parts;
+}
+
+/** The crosshair: elements that move, so that no picture is drawn again when the pointer moves. */
+function buildCross(overlay) {
+  const [row, column, cell] = times(3, () => h("i")), [rowLabel, columnLabel] = times(2, () => h("b"));
+  const element = h("div", { className: "cross", ariaHidden: "true" }, row, column, cell, rowLabel, columnLabel);
+  const size = (each, width, height) => Object.assign(each.style, { width: `${width}px`, height: `${height}px` });
+  let width = 0, height = 0, isLarge = null;
+  return {
+    element,
+    isLarge: (frame) => (isLarge ??= width > frame.clientWidth || height > frame.clientHeight),
+    hide: () => (element.hidden = true),
+    resize(...sizes) {
+      [width, height] = sizes;
+      isLarge = null;
+      element.hidden = false;
+      Object.assign(overlay, { width: 1, height: 1, title: "" });
+      for (const each of [element, overlay]) size(each, width, height);
+      [row, column, cell].forEach((each, i) => size(each, ...sizes[i + 2]));
+    },
+    move(...places) {
+      [row, column, cell].forEach((each, i) => (each.style.transform = `translate(${places[i][0]}px, ${places[i][1]}px)`));
+    },
+    label([left, leftX, leftY], [top, topX, topY]) {
+      rowLabel.textContent = left;
+      columnLabel.textContent = top;
+      rowLabel.style.transform = `translate(${leftX}px, ${leftY}px) translate(-100%, -50%)`;
+      columnLabel.style.transform = `translate(${topX}px, ${topY}px) rotate(-60deg) translate(-3px, -50%)`;
+    },
+  };
 }
 
 function buildEquation({ kind, name, text, paper, parameters }, trees) {
@@ -628,10 +686,15 @@ function buildThumbnails(layer) {
   const height = min(T, 64), width = min(S, 64), size = layer.H > 8 ? 40 : layer.H > 4 ? 52 : 72;
   const names = times(layer.H, (i) => `${layer.path}, head ${i + 1}`);
   const buttons = names.map((name) => h("button", { type: "button", title: name, ariaLabel: name, tabIndex: -1 }));
+  for (const each of buttons) Object.assign(each.style, { width: `${size + 4}px`, height: `${size + 4}px` });
+  // One canvas behind all buttons, since each canvas of a page takes time in every frame.
+  const strip = h("canvas");
 
   /** Draw the maximum of the weights of each pixel. */
-  function draw() {
-    buttons.forEach((each, head) => {
+  async function draw() {
+    const context = resize(strip, layer.H * (size + 7), size + 4);
+    for (let head = 0; head < layer.H; head++) {
+      await pause();
       const { values, own } = headOf(layer, head), peaks = new Float32Array(height * width);
       for (let k = 0, i = 0; i < T; i++) {
         const line = floor((i * height) / T) * width;
@@ -641,9 +704,8 @@ function buildThumbnails(layer) {
         }
       }
       const canvas = pixels(pack(peaks, (value) => PACKED[level(value / (own || 1))]), width, height);
-      Object.assign(canvas.style, { width: `${size}px`, height: `${size}px` });
-      each.replaceChildren(canvas);
-    });
+      context.drawImage(canvas, 2 + head * (size + 7), 2, size, size);
+    }
   }
-  return { buttons, draw, element: h("div", { className: "layer" }, h("span", { title: layer.path }, layer.path), h("div", {}, ...buttons)) };
+  return { buttons, draw, element: h("div", { className: "layer" }, h("span", { title: layer.path }, layer.path), h("div", {}, strip, ...buttons)) };
 }
