@@ -1,7 +1,7 @@
 // The pages of components: a list that is searched, and one page for each.
 
 import { h, get, request, copyButton, problem } from "./dom.js";
-import { address, replace } from "./state.js";
+import { address, noPage, replace } from "./state.js";
 import { registry } from "./registry.js";
 import { formula } from "./formula.js";
 import { toYaml } from "./yaml.js";
@@ -9,6 +9,7 @@ import { toYaml } from "./yaml.js";
 export async function show(content, path, query, signal) {
   const known = await registry();
   if (path.length === 3) await showComponent(content, path, signal);
+  else if (path.length) throw noPage(["components", ...path]);
   else showList(content, known, query);
 }
 
