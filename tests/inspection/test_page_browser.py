@@ -270,7 +270,7 @@ def test_edges_of_a_graph(open_view):
     edges = (targets == 1).nonzero().flatten()
     weights, order = view.layers[0].weights[0, edges].sort(descending=True)
     assert shown(tab) == pytest.approx(weights[1].item(), abs=0.0025)
-    assert "the number of a node is its place in the graph, from 0" in page.inner_text(".main")
+    assert "nodes have numbers from 0" in page.inner_text(".main")
     assert f"node “1” ← node “{sources[edges[order[1]]]}”" in page.inner_text(".readout")
 
 
@@ -298,7 +298,7 @@ def test_long_names_of_nodes_are_shortened_and_shown_under_the_pointer(open_view
             page.mouse.move(box["x"] + x, box["y"] + y)
             shown.add(canvas.get_attribute("title"))
     assert shown == {"", *names}
-    assert "place in the graph" not in page.inner_text(".main")
+    assert "numbers from 0" not in page.inner_text(".main")
 
 
 def test_long_inputs_say_that_they_are_pooled(open_view, monkeypatch):

@@ -163,3 +163,39 @@ def import_switched(name, theirs, folder):
     ours = plan_import(folder).load().eval()
     actual, expected = compare_logits(name, ours, theirs)
     return (actual - expected).abs().max().item()
+
+
+def compare_switched(name, pairs, folder):
+    """Return pairs of changes that were imported together and the largest difference of logits.
+
+    Changes that do not go together are compared in two halves; a change that transformers does not
+    accept is left out.
+    """
+    changes = _join(name, pairs)
+    theirs = None if changes is None else build_switched(name, changes)
+    if theirs is not None:
+        try:
+            return [(pairs, import_switched(name, theirs, folder))]
+        except zoo.ZooError:
+            if len(pairs) == 1:
+                raise
+    middle = len(pairs) // 2
+    halves = (pairs[:middle], pairs[middle:]) if middle else ()
+    return [each for half in halves for each in compare_switched(name, half, folder)]
+
+
+def _join(name, pairs):
+    """Return changes as a dictionary; None if two of them are other values of the same key."""
+    config = MODELS[name][1].to_dict()
+    joined = {}
+    for key, value in pairs:
+        if key in joined:
+            own, given = config.get(key), joined[key]
+            if not isinstance(own, dict) or given.get("model_type") != value.get("model_type"):
+                return None
+            new = {k: v for k, v in value.items() if own.get(k) != v}
+            if any(given[k] not in (own.get(k), v) for k, v in new.items() if k in given):
+                return None
+            value = given | new
+        joined[key] = value
+    return joined

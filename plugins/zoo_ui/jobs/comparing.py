@@ -46,7 +46,8 @@ def starters(session: dict[str, Any], *, data: Any) -> list[dict[str, Any]]:
 def _example_settings(cls: type[Dataset]) -> dict[str, Any]:
     """Return parameters of a dataset; files have their names without a folder."""
     with tempfile.TemporaryDirectory() as folder:
-        return _without_folder(cls.write_example(Path(folder)), folder)
+        settings: dict[str, Any] = _without_folder(cls.write_example(Path(folder)), folder)
+    return settings
 
 
 def _without_folder(value: Any, folder: str) -> Any:

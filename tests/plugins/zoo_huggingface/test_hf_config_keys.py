@@ -7,6 +7,7 @@ from hf_switch_kit import (
     ARCHITECTURES,
     IMPORTERS,
     build_switched,
+    compare_switched,
     ignored,
     import_switched,
     rejection,
@@ -49,26 +50,26 @@ def test_ignored_keys_do_not_change_the_logits(name, tmp_path):
     assert import_switched(name, theirs, tmp_path) < ATOL
 
 
-def test_each_key_gives_the_same_logits_or_is_rejected_by_name(name, tmp_path):
-    problems, imported, rejected = [], 0, 0
-    for index, (key, value) in enumerate(switches(name)):
+@pytest.mark.parametrize("together", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_each_key_gives_the_same_logits_or_is_rejected_by_name(name, together, tmp_path):
+    accepted, rejected, problems = [], 0, []
+    for key, value in switches(name):
         if key in ignored(IMPORTERS[name]):
             continue
         message = rejection(name, key, value)
-        if message is not None:
+        if message is None:
+            accepted.append((key, value))
+        else:
             rejected += 1
             problems += [] if key in message else [f"{key}={value} is not named: {message}"]
-            continue
-        theirs = build_switched(name, {key: value})
-        if theirs is None:
-            continue
-        folder = tmp_path / str(index)
-        folder.mkdir()
-        difference = import_switched(name, theirs, folder)
-        imported += 1
-        problems += [] if difference < ATOL else [f"{key}={value} differs by {difference}"]
+    count = -(-len(accepted) // together)
+    compared = [
+        each for start in range(count)
+        for each in compare_switched(name, accepted[start::count], tmp_path)
+    ]  # fmt: skip
+    problems += [f"{changes} differ by {gap}" for changes, gap in compared if not gap < ATOL]
     assert not problems, "\n".join(problems)
-    assert imported >= 8
+    assert sum(len(changes) for changes, _ in compared) >= 8
     assert rejected >= 5
 
 

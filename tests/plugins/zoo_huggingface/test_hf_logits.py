@@ -10,16 +10,25 @@ import zoo
 ATOL = 1e-5
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(scope="module", params=MODELS)
 def name(request):
     return request.param
 
 
-@pytest.fixture
-def pair(name, tmp_path):
+@pytest.fixture(scope="module")
+def pair(name, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(name)
     theirs = hf_model(name)
-    theirs.save_pretrained(tmp_path / "theirs")
-    return import_and_load(tmp_path / "theirs", tmp_path), theirs
+    theirs.save_pretrained(folder / "theirs")
+    return import_and_load(folder / "theirs", folder), theirs
+
+
+@pytest.fixture(scope="module")
+def exported(name, pair, tmp_path_factory):
+    """A composed model, the folder of its export, and what transformers loads from it."""
+    ours = zoo.compose(dict(pair[0].spec), seed=3).eval()
+    ours.load_state_dict(pair[0].state_dict())
+    return ours, *export_and_load(ours, tmp_path_factory.mktemp(name), name)
 
 
 def test_an_imported_model_has_the_same_logits(name, pair):
@@ -28,18 +37,15 @@ def test_an_imported_model_has_the_same_logits(name, pair):
     torch.testing.assert_close(actual, expected, atol=ATOL, rtol=0)
 
 
-def test_an_exported_model_has_the_same_logits(name, pair, tmp_path):
-    ours = zoo.compose(dict(pair[0].spec), seed=3).eval()
-    _, theirs = export_and_load(ours, tmp_path, name)
+def test_an_exported_model_has_the_same_logits(name, exported):
+    ours, _, theirs = exported
     actual, expected = compare_logits(name, ours, theirs)
     torch.testing.assert_close(actual, expected, atol=ATOL, rtol=0)
 
 
-def test_export_and_import_are_bit_exact(name, pair, tmp_path):
-    ours, _ = pair
-    (tmp_path / "imported").mkdir()
-    folder, _ = export_and_load(ours, tmp_path, name)
-    imported = import_and_load(folder, tmp_path / "imported")
+def test_export_and_import_are_bit_exact(exported, tmp_path):
+    ours, folder, _ = exported
+    imported = import_and_load(folder, tmp_path)
     assert imported.spec == ours.spec
     state = imported.state_dict()
     assert state.keys() == ours.state_dict().keys()

@@ -85,8 +85,8 @@ class ImportedModel(Benchmark):
     def prepare(self, device: torch.device) -> None:
         from transformers.utils import logging
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()
         self.device = device
         self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         with torch.device("cpu"):

@@ -83,7 +83,7 @@ class Loading(Benchmark):
         from transformers import GPT2LMHeadModel
         from transformers.utils import logging
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
         folder = zoo.export_model(self.file, self.folder / "exported", to="gpt2")
 
         def load() -> nn.Module:

@@ -74,7 +74,7 @@ def llama(shape: Shape) -> Original:
     tokens = shape.tokens(shape.length + 1)
     prompt = tokens[:, :-1]
     return Original(
-        LlamaForCausalLM(config),  # type: ignore[no-untyped-call]
+        LlamaForCausalLM(config),
         {"input_ids": prompt},
         {"target": tokens, "mask": torch.ones_like(tokens, dtype=torch.bool)},
         {"input_ids": prompt, "attention_mask": torch.ones_like(prompt)},
@@ -97,7 +97,7 @@ def bert(shape: Shape) -> Original:
     tokens = shape.tokens(shape.length)
     segments = torch.zeros_like(tokens)
     return Original(
-        BertModel(config),  # type: ignore[no-untyped-call]
+        BertModel(config),
         {"input_ids": tokens, "token_type_ids": segments},
         {"source": torch.stack([tokens, segments], dim=-1)},
         {},
@@ -131,7 +131,7 @@ def whisper(shape: Shape) -> Original:
     samples = SAMPLES_PER_POSITION * shape.length
     audio = torch.randn(shape.batch, samples)
     waveforms = list(audio.numpy())
-    extractor = WhisperFeatureExtractor()  # type: ignore[no-untyped-call]
+    extractor = WhisperFeatureExtractor()
 
     def preprocess(device: torch.device) -> dict[str, Tensor]:
         features = extractor(
