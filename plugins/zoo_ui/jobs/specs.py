@@ -65,7 +65,7 @@ def check_candidate(
 ) -> dict[str, Any]:
     """Return the first of several values at a path with which a spec passes, with its sizes.
 
-    If none does, the first that only lacks keys is returned, with these keys in ``needs``; otherwise
+    If none does, the first that only lacks keys is returned, with these keys in ``needs``, or else
     the problem of the first. Problems that the spec has without the value do not count; while they
     prevent a check of the widths, ``parameters`` is None.
     """

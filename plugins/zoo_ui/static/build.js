@@ -43,7 +43,7 @@ async function showChoice(content) {
       h("div", {}, h("div", { class: "filters" }, h("div", {}, h("label", { for: "search" }, "Search specs and recipes"), search),
         h("div", { class: "check" }, trained, h("label", { for: "trained" }, "with training"))), results),
       h("aside", {}, h("section", { class: "panel" }, h("h2", {}, "YAML"), h("label", { for: "paste" }, "Paste a spec, or the state of a page"), text, errors,
-        h("button", { type: "button", onclick: () => openText(text.value, errors) }, "Open"), " ",
+        h("button", { type: "button", onclick: () => openText(text, errors) }, "Open"), " ",
         h("button", { type: "button", class: "quiet", onclick: () => open(EMPTY) }, "Empty spec")))));
 
   function update() {
@@ -58,10 +58,18 @@ async function showChoice(content) {
   update();
 }
 
+/** Move the cursor of a text to the line of an error. */
+function selectLine(text, { line }) {
+  const lines = text.value.split("\n");
+  const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+  text.focus();
+  text.setSelectionRange(start, start + (lines[line - 1] ?? "").length);
+}
+
 async function openText(text, errors) {
   try {
-    const answer = await request("/api/parse", { text });
-    if (!answer.ok) errors.replaceChildren(problems(answer.errors, () => {}));
+    const answer = await request("/api/parse", { text: text.value });
+    if (!answer.ok) errors.replaceChildren(problems(answer.errors, (error) => selectLine(text, error)));
     else if (answer.data?.page === "models") location.hash = address(["models"], { ...answer.data, page: "" });
     else if (answer.data === null || typeof answer.data !== "object" || Array.isArray(answer.data)) errors.replaceChildren(problem("A spec is a mapping, such as 'zoo: 1'."));
     else await open(answer.data);

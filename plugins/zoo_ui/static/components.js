@@ -1,6 +1,6 @@
 // The pages of components: a list that is searched, and one page for each.
 
-import { h, get, request, copyButton, problem } from "./dom.js";
+import { h, get, request, copyButton, problem, prose } from "./dom.js";
 import { address, noPage, replace } from "./state.js";
 import { registry } from "./registry.js";
 import { formula } from "./formula.js";
@@ -55,7 +55,7 @@ function card(component) {
   return h("li", {}, h("a", { href: link(component), class: "card" },
     h("span", { class: "name" }, component.name),
     component.is_third_party ? h("span", { class: "tag" }, component.distribution) : "",
-    h("span", { class: "summary" }, component.summary)));
+    h("span", { class: "summary" }, prose(component.summary))));
 }
 
 async function showComponent(content, [kind, plugin, name], signal) {
@@ -81,8 +81,8 @@ async function showComponent(content, [kind, plugin, name], signal) {
 
 function block({ type, title, text }) {
   if (type === "formula") return formula(text);
-  if (type === "section") return h("section", {}, h("h2", {}, title), h("p", { class: "prose lines" }, text));
-  return h("p", { class: "prose lines" }, text);
+  if (type === "section") return h("section", {}, h("h2", {}, title), h("p", { class: "prose lines" }, prose(text)));
+  return h("p", { class: "prose lines" }, prose(text));
 }
 
 function paper(text) {
@@ -96,7 +96,7 @@ function parametersTable(parameters) {
     h("thead", {}, h("tr", {}, ["parameter", "values", "default"].map((each) => h("th", { scope: "col" }, each)))),
     h("tbody", {}, parameters.map((each) => h("tr", {},
       h("th", { scope: "row" }, h("code", {}, each.name)),
-      h("td", {}, each.values, each.text ? h("div", { class: "muted" }, each.text) : ""),
+      h("td", {}, each.values, each.text ? h("div", { class: "muted" }, prose(each.text)) : ""),
       h("td", {}, h("code", {}, each.default))))))));
 }
 
@@ -137,7 +137,7 @@ function laws(component, signal) {
     if (!rows.has(outcome.law)) {
       const badge = h("span", { class: "badge" });
       const reason = h("p", { class: "muted" });
-      list.append(h("li", { title: outcome.statement }, badge, h("span", {}, outcome.law), reason));
+      list.append(h("li", {}, badge, h("span", {}, outcome.law), h("p", { class: "muted" }, prose(outcome.statement)), reason));
       rows.set(outcome.law, { badge, reason, counts: { passed: 0, failed: 0, skipped: 0 } });
     }
     const row = rows.get(outcome.law);

@@ -1,6 +1,6 @@
 // A form of a spec, made from its schema. Values are checked by the server, not by the browser.
 
-import { h } from "./dom.js";
+import { h, prose } from "./dom.js";
 import { formatPath, setAt, valueAt } from "./schema.js";
 
 /** What is typed as data: JSON where it is valid, otherwise a text; nothing is the default. */
@@ -106,7 +106,7 @@ export class SpecForm {
       h("label", { for: id }, field.label),
       h("div", { class: "control" }, control,
         h("p", { class: "error", id: `${id}-error`, hidden: true }),
-        h("p", { class: "help", id: `${id}-help` }, field.text)));
+        h("p", { class: "help", id: `${id}-help` }, prose(field.text))));
   }
 
   textInput(field, path, value, shared) {
@@ -137,7 +137,7 @@ export class SpecForm {
     return [
       h("div", { class: "heading" }, h("span", { class: "label" }, field.label), ...controls),
       h("p", { class: "error", id: `${id}-error`, hidden: true }),
-      field.text ? h("p", { class: "help" }, field.text) : "",
+      field.text ? h("p", { class: "help" }, prose(field.text)) : "",
     ];
   }
 

@@ -229,7 +229,7 @@ function markOld(element) {
 }
 
 function hypotheses({ hypotheses: found }) {
-  return h("ol", { class: "hypotheses" }, found.map((each) => h("li", {}, h("span", { class: "result" }, each.text ?? each.tokens.join(" ")), h("span", { class: "muted" }, ` ${each.score.toFixed(3)}`))));
+  return h("ol", { class: "hypotheses" }, found.map((each) => h("li", {}, h("span", { class: "result" }, (each.text ?? each.tokens.join(" ")) || "(empty)"), h("span", { class: "muted" }, ` ${each.score.toFixed(3)}`))));
 }
 
 function bar(label, probability) {

@@ -1,6 +1,6 @@
 // The parts that fit a slot, with the difference in parameters, and a comparison of one with the present.
 
-import { h, bytes, count, copyButton, problem, request } from "./dom.js";
+import { h, bytes, count, copyButton, problem, prose, request } from "./dom.js";
 import { formatPath, valueAt } from "./schema.js";
 import { toYaml, flow } from "./yaml.js";
 
@@ -71,7 +71,7 @@ export function chooseParts({ schema, data, path, field, parameters, compare: wa
       },
     }, "compare");
     const needs = result.needs.length && !isCurrent ? ` Fits; then set ${result.needs.join(", ")}.` : "";
-    list.append(h("li", {}, use, h("span", { class: "summary" }, part.summary, needs),
+    list.append(h("li", {}, use, h("span", { class: "summary" }, prose(part.summary), needs),
       h("span", { class: "number" }, isCurrent ? "present" : isChecked ? difference(result.parameters, parameters) : ""), compare));
     if (list.children.length === 1) use.focus();
     if (compare && name === wantedName) compare.click();

@@ -7,7 +7,7 @@ import pytest
 from zoo.errors import SpecError, ZooError
 
 pytest.importorskip("starlette", reason="starlette is not installed")
-from zoo_ui.jobs.specs import check_candidate, open_spec, replace_value
+from zoo_ui.jobs.specs import check_candidate, check_data, open_spec, replace_value
 
 SCORER = ("model", "decoder", "attention", "scorer")
 
@@ -85,3 +85,16 @@ def test_a_file_that_is_not_a_mapping_is_not_a_spec(tmp_path):
     (tmp_path / "list.yaml").write_text("just a text\n")
     with pytest.raises(SpecError, match=r"list\.yaml:1:1: is not a spec: it should be a mapping"):
         open_spec({}, source=str(tmp_path / "list.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["name"], "a b", "is 'a b', but should start with a letter or digit"),
+        (["model", "source", "vocab"], 10**20, "but should be an integer of at most 64 bits"),
+    ],
+)
+def test_messages_have_no_patterns_and_no_errors_of_torch(spec, path, value, message):
+    (problem,) = check_data(replace_value(spec, path, value))["errors"]
+    assert problem["path"] == ".".join(path)
+    assert message in problem["message"]

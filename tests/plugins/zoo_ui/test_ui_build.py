@@ -207,6 +207,10 @@ def test_the_state_is_in_the_address_and_in_the_yaml(build, visit, server):
     data = yaml.safe_load(text)
     assert data["model"]["encoder"]["hidden"] == 20
     other.goto(server.page("/build"))
+    other.get_by_label("Paste a spec").fill("a: 1\na: 2")
+    other.get_by_role("button", name="Open").click()
+    other.get_by_role("button", name="line 2").click()
+    assert other.evaluate("document.activeElement.selectionStart") == len("a: 1\n")
     other.get_by_label("Paste a spec").fill(text)
     other.get_by_role("button", name="Open").click()
     other.wait_for_selector(".status.valid")
