@@ -101,8 +101,8 @@ function parametersTable(parameters) {
 }
 
 function fragment(component, settable) {
-  const required = settable.filter((each) => each.default === "required").map((each) => [each.name, "…"]);
-  const text = toYaml({ type: component.name, ...Object.fromEntries(required) });
+  const required = settable.filter((each) => each.default === "required").map((each) => `${each.name}:  # required\n`);
+  const text = `${toYaml({ type: component.name })}${required.join("")}`;
   return h("section", { class: "panel" }, h("h2", {}, `In a slot for ${component.kind === "part" ? component.slots.join(" or ") : component.kind}`), h("pre", { tabindex: "0" }, text), copyButton("Copy YAML", () => text));
 }
 

@@ -47,6 +47,10 @@ def test_an_error_is_shown_at_its_field_and_disappears_when_it_is_fixed(build):
     page.wait_for_selector(".status.valid")
     assert not message.is_visible()
     assert "hidden: 24" in page.locator("#yaml").inner_text()
+    page.evaluate("window.fetch = () => Promise.reject(new TypeError('no server'))")
+    hidden.fill("25")
+    sync_api.expect(page.locator(".check")).to_contain_text("This spec has not been checked.")
+    assert page.locator(".tree").count() == 0
 
 
 def test_a_missing_key_is_shown_at_the_field_to_fill(build):
