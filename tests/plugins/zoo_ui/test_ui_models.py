@@ -39,6 +39,7 @@ def test_a_text_is_run_and_the_value_of_a_cell_is_read(open_model):
     readout = frame.locator(".readout")
     readout.wait_for()
     assert "run=1&attend=1" in page.url
+    sync_api.expect(frame.locator("ol li").first).to_contain_text(re.compile(r"source \d+ “\w”"))
     cells = frame.locator(".map")
     page.set_viewport_size({"width": 1280, "height": 1500})
     box = cells.bounding_box()
