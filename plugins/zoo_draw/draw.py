@@ -142,7 +142,7 @@ class Draw(Model):
             self._initial_state(self.encoder_start, B),
             self._initial_state(self.decoder_start, B),
         )
-        kl = []
+        mus, log_sigmas = [], []
         for _ in range(self.steps):
             glimpse = self.read(images, images - canvas.sigmoid(), decoder[0])
             encoder = self.encoder(torch.cat([glimpse, decoder[0]], dim=1), encoder)
@@ -152,8 +152,9 @@ class Draw(Model):
                 z = mu + log_sigma.exp() * self._sample_noise(B, generator)
             decoder = self.decoder(z, decoder)
             canvas = canvas + self.write(decoder[0])
-            kl.append(gaussian_kl(full_precision(mu), full_precision(log_sigma)))
-        return canvas, torch.stack(kl, dim=1)
+            mus.append(full_precision(mu))
+            log_sigmas.append(full_precision(log_sigma))
+        return canvas, gaussian_kl(torch.stack(mus, dim=1), torch.stack(log_sigmas, dim=1))
 
     def _initial_canvas(self, B: int) -> Tensor:
         return full_precision(self.canvas).expand(B, -1, -1, -1)
@@ -200,5 +201,5 @@ class Draw(Model):
 
 
 def gaussian_kl(mu: Tensor, log_sigma: Tensor) -> Tensor:
-    """Compute KL(N(mu, sigma^2) || N(0, 1)), equation 11: [B, latent] -> [B]."""
+    """Compute KL(N(mu, sigma^2) || N(0, 1)), equation 11: [..., latent] -> [...]."""
     return (mu.square() + (2 * log_sigma).exp() - 2 * log_sigma - 1).sum(dim=-1) / 2

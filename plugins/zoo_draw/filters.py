@@ -85,14 +85,14 @@ def filter_banks(parameters: Tensor, N: int, height: int, width: int) -> FilterB
         parameters [B, 5]: x and y of the centre, log sigma^2, log delta, log gamma.
     """
     x, y, log_variance, log_delta, log_gamma = parameters.unbind(dim=-1)
-    index = torch.arange(1, N + 1, device=parameters.device) - N / 2 - 0.5
+    index = torch.arange(N, device=parameters.device) - (N - 1) / 2
     offsets = index * ((max(width, height) - 1) / max(N - 1, 1) * log_delta.exp())[:, None]
-    precision = (-log_variance).exp()
+    factor = (-log_variance).exp()[:, None, None] / -2
 
     def gaussian_filters(centre: Tensor, pixels: int) -> Tensor:
         means = ((pixels + 1) / 2 * (centre + 1))[:, None] + offsets  # [B, N]
         a = torch.arange(1, pixels + 1, device=parameters.device)
-        logits = -(a - means[..., None]).square() * precision[:, None, None] / 2
+        logits = (a - means[..., None]).square() * factor
         # The softmax divides by Z without underflow if the grid is far outside the image.
         return logits.softmax(dim=-1)
 

@@ -274,3 +274,26 @@ def _error(arguments, capsys):
     assert printed.out == ""
     assert "Traceback" not in printed.err
     return printed.err
+
+
+def test_paragraphs_of_help_are_wrapped_to_the_terminal():
+    from zoo.cli.wrapping import wrap_command
+
+    def command() -> None:
+        """Do this.
+
+        A paragraph
+        of two lines.
+
+        - an entry
+        """
+
+    assert wrap_command(command).__doc__ == "Do this.\n\nA paragraph of two lines.\n\n- an entry"
+
+
+def test_entries_of_a_docstring_are_wrapped():
+    from zoo.cli.show import _wrap_docstring
+
+    text = "One.\n\n- ``file``, a table\n  with rows\n- another"
+    assert _wrap_docstring(text, 20) == "One.\n\n- `file`, a table\n  with rows\n- another"
+    assert _wrap_docstring(text, 14) == "One.\n\n- `file`, a\n  table with\n  rows\n- another"

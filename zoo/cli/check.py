@@ -15,11 +15,13 @@ from zoo.cli.output import (
     format_bytes,
     print_json,
     print_table,
+    require_readable,
     spec_errors,
     table,
 )
 from zoo.cli.run_options import StartOption
 from zoo.cli.terminal import console
+from zoo.cli.verbosity import VerboseOption
 from zoo.errors import one_line
 
 if TYPE_CHECKING:
@@ -36,18 +38,21 @@ def command(
     overrides: SetOption = None,
     start: StartOption = None,
     as_json: JsonOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Validate a spec without allocating weights, and print its parts with shapes and sizes.
 
     If its training starts from the weights of a model, the parts that are taken are printed.
+    --verbose prints why parts are not accelerated.
     """
     texts = [*(overrides or ()), *([] if start is None else [f"train.start={json.dumps(start)}"])]
     with spec_errors(as_json=as_json), _gc_disabled():
+        require_readable(spec)
         report, plan = check_spec(spec, texts)
     if as_json:
         print_json(report.as_json() | {"start": plan.record() if plan else None})
     else:
-        _print(report, plan)
+        _print(report, plan, verbose=verbose)
         _print_next(spec)
 
 
@@ -76,7 +81,7 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _print(report: Report, plan: StartPlan | None) -> None:
+def _print(report: Report, plan: StartPlan | None, *, verbose: bool) -> None:
     from rich.text import Text
 
     columns = ("part", "type", "output", "parameters", "bytes")
@@ -85,7 +90,7 @@ def _print(report: Report, plan: StartPlan | None) -> None:
     print_table(rows)
     if any(part.shape for part in report.tree.walk()):
         console().print("\nB batch, S source length, T other lengths", style="dim")
-    _print_paths(report)
+    _print_paths(report, verbose=verbose)
     if report.init:
         count = f"{report.init.parameters:,} of {report.parameters:,} parameters"
         console().print(f"\ninit  [cyan]{report.init.type}[/]: {count}", highlight=False)
@@ -109,12 +114,13 @@ def _print_next(spec: str) -> None:
                 console().print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
-def _print_paths(report: Report) -> None:
-    """Print which parts are accelerated, and why others are not."""
+def _print_paths(report: Report, *, verbose: bool) -> None:
+    """Print which parts are accelerated; with `verbose`, also why others are not."""
     out = console()
-    if report.paths:
+    shown = [path for path in report.paths if verbose or None in (path.evaluation, path.training)]
+    if shown:
         out.print(f"\naccelerations on {report.paths[0].device}", style="dim")
-    for path in report.paths:
+    for path in shown:
         names = ", ".join(one_line(name) or "model" for name in path.modules)
         line = f"{path.acceleration}  [cyan]{names}[/]: {one_line(path.describe())}"
         out.print(line, soft_wrap=not out.is_terminal)

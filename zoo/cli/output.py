@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -140,6 +141,14 @@ def print_saved(file: Path, model: Model, size: int, *, as_json: bool) -> None:
         print_json({"file": str(file), "parameters": count, "bytes": size})
     else:
         print(f"{file}: {count:,} parameters, {format_bytes(size)}")
+
+
+def require_readable(spec: str) -> None:
+    """Raise SpecError if a spec file does not exist or is not YAML, before torch is imported."""
+    from zoo.spec.document import read_file
+
+    if spec.endswith((".yaml", ".yml")) and (os.path.isfile(spec) or not os.path.exists(spec)):
+        read_file(spec)
 
 
 @contextmanager

@@ -146,21 +146,24 @@ def _print_documentation(doc: str, parameters: Sequence[ParameterRecord]) -> Non
 def _wrap_docstring(text: str, width: int) -> str:
     """Wrap the paragraphs of a docstring to a width; indented lines are not joined."""
     paragraphs = []
-    for paragraph in text.replace(".. math::", "Formula:").split("\n\n"):
+    text = text.replace(".. math::", "Formula:").replace("``", "`")
+    for paragraph in text.split("\n\n"):
         lines = paragraph.splitlines()
-        if not any(line.startswith(" ") for line in lines):
+        if any(line.startswith("- ") for line in lines):
+            lines = _join_continued(lines, "  ")
+        elif not any(line.startswith(" ") for line in lines):
             lines = [" ".join(lines)]
         elif lines[0] in _LISTS:
-            lines = _join_continued(lines)
+            lines = _join_continued(lines, _CONTINUED)
         paragraphs.append("\n".join(_wrap_line(line, width) for line in lines))
     return "\n\n".join(paragraphs)
 
 
-def _join_continued(lines: Sequence[str]) -> list[str]:
-    """Join the further lines of an entry, which are indented more, with its first one."""
+def _join_continued(lines: Sequence[str], indent: str) -> list[str]:
+    """Join the further lines of an entry, which have this indent, with its first one."""
     joined: list[str] = []
     for line in lines:
-        if line.startswith(_CONTINUED) and joined:
+        if line.startswith(indent) and joined:
             joined[-1] += f" {line.strip()}"
         else:
             joined.append(line)
@@ -169,6 +172,7 @@ def _join_continued(lines: Sequence[str]) -> list[str]:
 
 def _wrap_line(line: str, width: int) -> str:
     indent = " " * (len(line) - len(line.lstrip()) + 4) if line.startswith(" ") else ""
+    indent = "  " if line.startswith("- ") else indent
     return textwrap.fill(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

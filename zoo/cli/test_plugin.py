@@ -15,8 +15,8 @@ from zoo.cli.verbosity import shows_progress
 if TYPE_CHECKING:
     import torch
 
+    from zoo.interfaces import Component
     from zoo.interfaces.importer import Importer
-    from zoo.plugin import Component
     from zoo.testing import Outcome
 
 EXAMPLE = "zoo test-plugin luong"

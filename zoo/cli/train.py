@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import JsonOption, SetOption, SpecArgument, print_json
+from zoo.cli.output import JsonOption, SetOption, SpecArgument, print_json, require_readable
 from zoo.cli.run_options import DeviceOption, StartOption
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def command(
 
     Several processes: accelerate launch --no-python zoo train SPEC -o DIR.
     """
+    require_readable(spec)
     from zoo.cli.training_progress import TrainingProgress
     from zoo.training.interruption import Interrupted
     from zoo.training.run import train

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,8 @@ INTERRUPTED = 130
 def wrap_command(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command that also takes ``--verbose`` and ``--quiet``, and reports stream errors.
 
-    A function with a parameter ``verbose`` of its own receives the value.
+    Its help is the docstring, whose paragraphs are wrapped to the terminal. A function with a
+    parameter ``verbose`` of its own receives the value.
     """
     signature = inspect.signature(function, eval_str=True)
     own = {
@@ -55,8 +57,18 @@ def wrap_command(function: Callable[..., None]) -> Callable[..., None]:
     }
     every = {**added, **own} if "verbose" in own else {**own, **added}
     run.__signature__ = signature.replace(parameters=list(every.values()))  # type: ignore[attr-defined]
+    run.__doc__ = _join_lines(function.__doc__ or "")
     run.__annotations__ = {name: parameter.annotation for name, parameter in every.items()}
     return run
+
+
+def _join_lines(docstring: str) -> str:
+    """Return a docstring with one line for each paragraph; lists and indented lines stay."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(
+        text if re.search(r"^(- | )", text, re.MULTILINE) else text.replace("\n", " ")
+        for text in paragraphs
+    )
 
 
 def _discard_output() -> None:

@@ -13,6 +13,5 @@ def each_part(module: nn.Module) -> list[nn.Module]:
     parts = [module]
     for part in parts:  # which grows
         if part._modules:
-            inner = part._modules.values()
-            parts += [each for each in inner if each is not None] if None in inner else inner
+            parts += [inner for inner in part._modules.values() if inner is not None]
     return parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -161,9 +162,11 @@ class GraphedFunction:
             torch.cuda.empty_cache()
             self._pool = torch.cuda.graph_pool_handle()
         state = torch.cuda.get_rng_state()
+        place = {"pool": self._pool, "stream": self._stream}
         try:
-            with torch.cuda.graph(
-                graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
+            with (
+                _without_collection(),
+                torch.cuda.graph(graph, **place, capture_error_mode="thread_local"),
             ):
                 outputs = self.function(fixed)
         except RuntimeError as error:
@@ -172,6 +175,18 @@ class GraphedFunction:
             _end_failed_capture(self._pool, state)
             return
         capture.graph, capture.inputs, capture.outputs = graph, fixed, outputs
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Collect no garbage in the block: a graph in it cannot be destroyed during a capture."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 @contextlib.contextmanager

@@ -51,8 +51,8 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
         return "the module has hooks", None
     if any(part.recorders for part in parts if isinstance(part, RecordsAttention)):
         return "the attention weights or samples are recorded", None
-    weights = [weight for part in parts for weight in part._parameters.values()]
-    weights += [buffer for part in parts for buffer in part._buffers.values()]
+    owned = [own for part in parts for own in (part._parameters, part._buffers) if own]
+    weights = [weight for own in owned for weight in own.values()]
     places = tuple((each.data_ptr(), each.dtype) for each in weights if each is not None)
     mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
     return None, (places, mode)

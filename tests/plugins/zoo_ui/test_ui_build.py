@@ -130,6 +130,7 @@ def test_a_swap_becomes_a_comparison(build, tmp_path, monkeypatch):
     for section in dialog.locator("section:has(pre)").all():
         name = section.locator("h3").inner_text()
         (tmp_path / name).write_text(section.locator("pre").inner_text())
+    dialog.get_by_text("the median of 5").wait_for()
     tab.screenshot("build-compare", full=False)
     assert dialog.locator(".warning").count() == 0
     assert dialog.locator("pre").last.inner_text() == "zoo compare compare-scorer.yaml"

@@ -30,7 +30,7 @@ def transformers_generate(
     """Return a function that generates exactly `length` tokens with transformers."""
     from transformers.utils import logging
 
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()
     mask = torch.ones_like(prompt)
 
     def run() -> Any:

@@ -19,4 +19,4 @@ def gpt2_peer(*, vocab: int, dim: int, layers: int, positions: int) -> Any:
         bos_token_id=1,
         eos_token_id=None,
     )
-    return GPT2LMHeadModel(config)  # type: ignore[no-untyped-call]
+    return GPT2LMHeadModel(config)

@@ -91,7 +91,7 @@ class LlamaSize:
             tie_word_embeddings=True,
             **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None, **options},
         )
-        return LlamaForCausalLM(config)  # type: ignore[no-untyped-call]
+        return LlamaForCausalLM(config)
 
 
 SIZES = {

@@ -56,7 +56,7 @@ def _bert(spec: str, vocab: int, dim: int, layers: int, goal: Goal) -> TrainedMo
     def build(length: int) -> Any:
         from transformers import BertConfig, BertForMaskedLM
 
-        return BertForMaskedLM(  # type: ignore[no-untyped-call]
+        return BertForMaskedLM(
             BertConfig(
                 vocab_size=vocab,
                 hidden_size=dim,
