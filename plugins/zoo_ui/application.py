@@ -143,6 +143,8 @@ class Requests:
 
     async def part(self, request: Request) -> Response:
         body = await _read_body(request, "data", "path", "values")
+        if not isinstance(body["data"], dict) or not body["path"] or not body["values"]:
+            raise ZooError("'data' should be a mapping, and 'path' and 'values' not empty")
         arguments = {key: body[key] for key in ("data", "path", "values")}
         return JSONResponse(await self._parts.call("candidate", **arguments))
 

@@ -22,11 +22,14 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 from pydantic import ValidationError
 from torch import nn
 
+from zoo.files import FILE_NAME
 from zoo.interfaces.type_schema import TypeSchema, get_type_schema, is_plain
 
 T = TypeVar("T")
 ParameterProblem = tuple[tuple[str | int, ...], str]
 """Path inside a value, and the error message."""
+_NAME = "should start with a letter or digit, and have only these, '.', '_' and '-'"
+_MAX_INTEGER = 2**63 - 1  # of torch
 _NOT_PLAIN = "should be a plain value: string, number, boolean, null, list or mapping"
 
 
@@ -103,12 +106,15 @@ class Parameter:
         valid for a number.
         """
         try:
-            return self._type.adapter.validate_json(json.dumps(value), strict=True), []
+            parsed = self._type.adapter.validate_json(json.dumps(value), strict=True)
         except ValidationError as error:
             errors = error.errors(include_url=False, include_context=False, include_input=False)
             return value, [(tuple(e["loc"]), _to_yaml_terms(e["msg"])) for e in errors]
         except (TypeError, ValueError, RecursionError):
             return value, [((), _NOT_PLAIN)]
+        if isinstance(parsed, int) and abs(parsed) > _MAX_INTEGER:
+            return value, [((), "should be an integer of at most 64 bits")]
+        return parsed, []
 
     def json_schema(self) -> dict[str, Any]:
         return copy.deepcopy(self._type.schema)
@@ -118,7 +124,9 @@ class Parameter:
 
 
 def _to_yaml_terms(message: str) -> str:
-    """Replace the JSON terms array and object by the YAML terms list and mapping."""
+    """Replace the JSON terms array and object by the YAML terms list and mapping, and the pattern
+    of names by words."""
+    message = message.replace(f"String should match pattern '{FILE_NAME}'", _NAME)
     return message.replace("a valid array", "a valid list").replace("an object", "a mapping")
 
 

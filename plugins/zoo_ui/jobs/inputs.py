@@ -32,7 +32,10 @@ def open_line(value: Mapping[str, Any]) -> Iterator[str]:
         yield str(value["text"])
         return
     with tempfile.TemporaryDirectory(prefix="zoo-ui-") as folder:
-        yield str(_write(value, Path(folder)))
+        try:
+            yield str(_write(value, Path(folder)))
+        except ZooError as error:  # the user knows the name of the file, not where it is kept
+            raise ZooError(str(error).replace(f"{folder}/", "")) from None
 
 
 @contextmanager
@@ -80,6 +83,10 @@ def takes_graph(model: Model) -> bool:
 
 
 def _write(value: Mapping[str, Any], folder: Path) -> Path:
-    path = folder / (Path(str(value["file"])).name[-_MAX_NAME:] or "input")
-    path.write_bytes(base64.b64decode(value["content"]))
+    name = Path(str(value["file"])).name[-_MAX_NAME:]
+    path = folder / ("input" if name in ("", ".", "..") else name)
+    try:
+        path.write_bytes(base64.b64decode(value["content"], validate=True))
+    except (TypeError, ValueError):
+        raise ZooError(f"the content of {path.name} is not valid base64") from None
     return path

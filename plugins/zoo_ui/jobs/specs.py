@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from zoo.errors import SpecError, ZooError, ZooWarning
+from zoo.errors import Problem, SpecError, ZooError, ZooWarning
 from zoo.registry.component_registry import default_registry
-from zoo.spec.document import read_file
+from zoo.spec.document import format_path, read_file
 from zoo.spec.extending import load_document
 from zoo.spec.meta import skip_dynamo_import
 from zoo.spec.schema import spec_schema
@@ -33,6 +35,10 @@ def schema(session: Session) -> dict[str, Any]:
 def open_spec(session: Session, *, source: str) -> dict[str, Any]:
     """Return a spec by name or file as plain data, merged over the specs that it extends."""
     document = load_document(source, default_registry())
+    if not isinstance(document.data, dict):
+        raise SpecError(
+            [Problem("is not a spec: it should be a mapping", place=document.place(()))]
+        )
     return {"data": document.data}
 
 
@@ -59,16 +65,61 @@ def check_candidate(
 ) -> dict[str, Any]:
     """Return the first of several values at a path with which a spec passes, with its sizes.
 
-    If none does, the problem of the first is returned.
+    If none does, the first that only lacks keys is returned, with these keys in ``needs``, or else
+    the problem of the first. Problems that the spec has without the value do not count; while they
+    prevent a check of the widths, ``parameters`` is None.
     """
-    first: dict[str, Any] | None = None
+    data, known = _known_problems(session, data, path[0])
+    answers = []
     for value in values:
-        report = check_data(replace_value(data, path, value))
-        if report["ok"]:
-            return {"ok": True, "value": value} | {k: report[k] for k in ("parameters", "bytes")}
-        first = first or {"ok": False, "reason": report["errors"][0]["message"]}
-    assert first is not None
-    return first
+        answers.append(_check_value(data, path, value, known))
+        if answers[-1]["ok"] and not answers[-1]["needs"]:
+            return answers[-1]
+    return next((answer for answer in answers if answer["ok"]), answers[0])
+
+
+def _known_problems(
+    session: Session, data: dict[str, Any], section: str | int
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return a spec without the other sections that have problems, and the problems left in it.
+
+    The result is kept for the next candidate of the slot.
+    """
+    slot = json.dumps([data, section])
+    if session.get("candidates_of") != slot:
+        session["candidates_of"] = slot
+        checked, errors = data, check_data(data).get("errors")
+        if errors:
+            invalid = {re.split(r"[.[]", error["path"])[0] for error in errors} - {section}
+            valid = {key: value for key, value in data.items() if key not in invalid}
+            checked = {"zoo": 1, "name": "spec", **valid}
+            errors = check_data(checked).get("errors")
+        known = [(error["path"], error["message"]) for error in errors or ()]
+        session["known_problems"] = checked, known
+    found: tuple[dict[str, Any], list[tuple[str, str]]] = session["known_problems"]
+    return found
+
+
+def _check_value(
+    data: Any, path: Sequence[str | int], value: Any, known: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """Check a value at a path; if the spec has known problems, only new ones in the slot count."""
+    report = check_data(replace_value(data, path, value))
+    if report["ok"]:
+        sizes = {key: report[key] for key in ("parameters", "bytes")}
+        return {"ok": True, "value": value, "needs": [], **sizes}
+    slot = format_path(tuple(path))
+    needs = []
+    for problem in ((error["path"], error["message"]) for error in report["errors"]):
+        place, message = problem
+        inside = place == slot or place.startswith((f"{slot}.", f"{slot}["))
+        missing = re.match(r"key '([^']+)' is missing", message)
+        if inside and missing:
+            needs.append(f"{place}.{missing[1]}".removeprefix(f"{slot}."))
+        elif (inside or not known) and problem not in known:
+            place = place.removeprefix(slot).removeprefix(".") if inside else place
+            return {"ok": False, "reason": f"{place}: {message}" if place else message}
+    return {"ok": True, "value": value, "needs": needs, "parameters": None, "bytes": None}
 
 
 def check_data(data: Any) -> dict[str, Any]:
@@ -85,11 +136,23 @@ def check_data(data: Any) -> dict[str, Any]:
 
 
 def replace_value(data: Any, path: Sequence[str | int], value: Any) -> Any:
-    """Return a copy of data with another value at a path."""
+    """Return a copy of data with another value at a path.
+
+    As in the form, a part that is only named becomes a mapping, and an index after the last entry
+    of a list appends to it.
+    """
     if not path:
         return value
-    copied = copy.copy(data)
     key = path[0]
-    inner = copied.get(key) if isinstance(copied, dict) else copied[key]
-    copied[key] = replace_value(inner, path[1:], value)
+    if isinstance(data, dict | list):
+        copied: Any = copy.copy(data)
+    else:
+        copied = {"type": data} if isinstance(data, str) else [] if isinstance(key, int) else {}
+    if isinstance(copied, dict):
+        copied[key] = replace_value(copied.get(key), path[1:], value)
+    elif isinstance(key, int) and 0 <= key <= len(copied):
+        inner = copied[key] if key < len(copied) else None
+        copied[key : key + 1] = [replace_value(inner, path[1:], value)]
+    else:
+        raise ZooError(f"a list with {len(copied)} entries has no entry {key!r} to set")
     return copied

@@ -21,7 +21,7 @@ export async function show(content, path, query, signal) {
   const [known, loaded] = await Promise.all([registry(), loadSchema()]);
   const named = query.has("recipe") ? { recipe: source } : { source };
   const data = source ? (await request("/api/spec", named, signal)).data : await unpack(query.get("data"));
-  if (!signal.aborted) new Builder(content, new SpecSchema(loaded, known.arguments), data, signal, source ? query : null);
+  if (!signal.aborted) new Builder(content, new SpecSchema(loaded, known.arguments), data, signal, query);
 }
 
 async function open(data) {
@@ -43,7 +43,7 @@ async function showChoice(content) {
       h("div", {}, h("div", { class: "filters" }, h("div", {}, h("label", { for: "search" }, "Search specs and recipes"), search),
         h("div", { class: "check" }, trained, h("label", { for: "trained" }, "with training"))), results),
       h("aside", {}, h("section", { class: "panel" }, h("h2", {}, "YAML"), h("label", { for: "paste" }, "Paste a spec, or the state of a page"), text, errors,
-        h("button", { type: "button", onclick: () => openText(text.value, errors) }, "Open"), " ",
+        h("button", { type: "button", onclick: () => openText(text, errors) }, "Open"), " ",
         h("button", { type: "button", class: "quiet", onclick: () => open(EMPTY) }, "Empty spec")))));
 
   function update() {
@@ -58,10 +58,18 @@ async function showChoice(content) {
   update();
 }
 
+/** Move the cursor of a text to the line of an error. */
+function selectLine(text, { line }) {
+  const lines = text.value.split("\n");
+  const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+  text.focus();
+  text.setSelectionRange(start, start + (lines[line - 1] ?? "").length);
+}
+
 async function openText(text, errors) {
   try {
-    const answer = await request("/api/parse", { text });
-    if (!answer.ok) errors.replaceChildren(problems(answer.errors, () => {}));
+    const answer = await request("/api/parse", { text: text.value });
+    if (!answer.ok) errors.replaceChildren(problems(answer.errors, (error) => selectLine(text, error)));
     else if (answer.data?.page === "models") location.hash = address(["models"], { ...answer.data, page: "" });
     else if (answer.data === null || typeof answer.data !== "object" || Array.isArray(answer.data)) errors.replaceChildren(problem("A spec is a mapping, such as 'zoo: 1'."));
     else await open(answer.data);
@@ -71,7 +79,9 @@ async function openText(text, errors) {
 }
 
 class Builder {
-  constructor(content, schema, data, signal, source) {
+  constructor(content, schema, data, signal, query) {
+    const { slot, compare, ...named } = Object.fromEntries(query);
+    Object.assign(this, { named, opened: {}, compare });
     this.schema = schema;
     this.data = data;
     this.signal = signal;
@@ -90,22 +100,22 @@ class Builder {
             copyButton("Copy YAML", () => toYaml(this.data)),
             h("a", { href: "#/build", class: "button quiet" }, "Open another")), this.yaml))));
     this.form.show(data);
-    this.update(source);
-    this.check();
+    this.update();
+    this.check().then(() => slot && document.getElementById(`field-${slot}`)?.click());
   }
 
   changed() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.check(), DELAY);
-    this.update(null);
+    this.named = null;
+    this.update();
   }
 
   /** Show the YAML and the state in the address; an unchanged spec is named. */
-  async update(source) {
+  async update() {
     this.yaml.textContent = toYaml(this.data);
-    if (source) return;
-    const packed = await pack(this.data);
-    if (!this.signal.aborted) replace(["build"], { data: packed });
+    const named = this.named ?? { data: await pack(this.data) };
+    if (!this.signal.aborted) replace(["build"], { ...named, ...this.opened });
   }
 
   async check() {
@@ -117,8 +127,12 @@ class Builder {
       if (own === sequence && !report.superseded) this.showReport(report);
     } catch (error) {
       if (error.name === "AbortError" || own !== sequence) return;
+      this.report = null;
+      this.form.showErrors([]);
       this.status.className = "status invalid";
       this.status.textContent = error.message;
+      this.result.replaceChildren(h("p", {}, "This spec has not been checked."),
+        h("button", { type: "button", onclick: () => this.check() }, "Check again"));
     }
   }
 
@@ -140,6 +154,12 @@ class Builder {
 
   choose(path, field) {
     const parameters = this.report?.parameters ?? null;
-    chooseParts({ schema: this.schema, data: structuredClone(this.data), path, field, parameters, onselect: (value) => this.form.restructure(path, value), onadd: (sections) => this.add(sections) });
+    const { compare, signal } = this;
+    this.compare = null;
+    const onopen = (opened) => {
+      this.opened = opened;
+      this.update();
+    };
+    chooseParts({ schema: this.schema, data: structuredClone(this.data), path, field, parameters, compare, signal, onopen, onselect: (value) => this.form.restructure(path, value), onadd: (sections) => this.add(sections) });
   }
 }

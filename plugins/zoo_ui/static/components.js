@@ -1,7 +1,7 @@
 // The pages of components: a list that is searched, and one page for each.
 
-import { h, get, request, copyButton, problem } from "./dom.js";
-import { address, replace } from "./state.js";
+import { h, get, request, copyButton, problem, prose } from "./dom.js";
+import { address, noPage, replace } from "./state.js";
 import { registry } from "./registry.js";
 import { formula } from "./formula.js";
 import { toYaml } from "./yaml.js";
@@ -9,6 +9,7 @@ import { toYaml } from "./yaml.js";
 export async function show(content, path, query, signal) {
   const known = await registry();
   if (path.length === 3) await showComponent(content, path, signal);
+  else if (path.length) throw noPage(["components", ...path]);
   else showList(content, known, query);
 }
 
@@ -54,7 +55,7 @@ function card(component) {
   return h("li", {}, h("a", { href: link(component), class: "card" },
     h("span", { class: "name" }, component.name),
     component.is_third_party ? h("span", { class: "tag" }, component.distribution) : "",
-    h("span", { class: "summary" }, component.summary)));
+    h("span", { class: "summary" }, prose(component.summary))));
 }
 
 async function showComponent(content, [kind, plugin, name], signal) {
@@ -80,8 +81,8 @@ async function showComponent(content, [kind, plugin, name], signal) {
 
 function block({ type, title, text }) {
   if (type === "formula") return formula(text);
-  if (type === "section") return h("section", {}, h("h2", {}, title), h("p", { class: "prose lines" }, text));
-  return h("p", { class: "prose lines" }, text);
+  if (type === "section") return h("section", {}, h("h2", {}, title), h("p", { class: "prose lines" }, prose(text)));
+  return h("p", { class: "prose lines" }, prose(text));
 }
 
 function paper(text) {
@@ -95,13 +96,13 @@ function parametersTable(parameters) {
     h("thead", {}, h("tr", {}, ["parameter", "values", "default"].map((each) => h("th", { scope: "col" }, each)))),
     h("tbody", {}, parameters.map((each) => h("tr", {},
       h("th", { scope: "row" }, h("code", {}, each.name)),
-      h("td", {}, each.values, each.text ? h("div", { class: "muted" }, each.text) : ""),
+      h("td", {}, each.values, each.text ? h("div", { class: "muted" }, prose(each.text)) : ""),
       h("td", {}, h("code", {}, each.default))))))));
 }
 
 function fragment(component, settable) {
-  const required = settable.filter((each) => each.default === "required").map((each) => [each.name, "…"]);
-  const text = toYaml({ type: component.name, ...Object.fromEntries(required) });
+  const required = settable.filter((each) => each.default === "required").map((each) => `${each.name}:  # required\n`);
+  const text = `${toYaml({ type: component.name })}${required.join("")}`;
   return h("section", { class: "panel" }, h("h2", {}, `In a slot for ${component.kind === "part" ? component.slots.join(" or ") : component.kind}`), h("pre", { tabindex: "0" }, text), copyButton("Copy YAML", () => text));
 }
 
@@ -136,7 +137,7 @@ function laws(component, signal) {
     if (!rows.has(outcome.law)) {
       const badge = h("span", { class: "badge" });
       const reason = h("p", { class: "muted" });
-      list.append(h("li", { title: outcome.statement }, badge, h("span", {}, outcome.law), reason));
+      list.append(h("li", {}, badge, h("span", {}, outcome.law), h("p", { class: "muted" }, prose(outcome.statement)), reason));
       rows.set(outcome.law, { badge, reason, counts: { passed: 0, failed: 0, skipped: 0 } });
     }
     const row = rows.get(outcome.law);

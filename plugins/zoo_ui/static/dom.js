@@ -57,17 +57,26 @@ export function bytes(number) {
   return `${size.toFixed(1)} TB`;
 }
 
+/** The text of a docstring, whose quoted parts are code. */
+export function prose(text) {
+  return text.split(/``(.+?)``|`(.+?)`/).map((part, index) => (part && index % 3 ? h("code", {}, part) : part ?? ""));
+}
+
 /** A button that copies a text. */
 export function copyButton(label, text) {
   return h("button", { type: "button", class: "quiet", onclick: (event) => copy(event.currentTarget, text()) }, label);
 }
 
 export async function copy(button, text) {
-  await navigator.clipboard.writeText(text);
   const label = button.dataset.label ?? button.textContent;
   button.dataset.label = label;
-  button.textContent = "Copied";
-  announce("Copied");
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not allowed";
+  }
+  announce(button.textContent === "Copied" ? "Copied" : "The browser does not allow this page to copy.");
   setTimeout(() => (button.textContent = label), 1500);
 }
 

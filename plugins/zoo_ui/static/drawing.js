@@ -49,15 +49,18 @@ export class Drawing {
 
   /** Return the drawing as PNG in base64, in the size that the model takes. */
   content() {
-    if (this.loaded) return this.loaded;
+    return this.loaded ?? this.resize(this.canvas);
+  }
+
+  resize(image) {
     const small = h("canvas", { width: this.width, height: this.height });
     const context = small.getContext("2d");
     context.imageSmoothingQuality = "high";
-    context.drawImage(this.canvas, 0, 0, this.width, this.height);
+    context.drawImage(image, 0, 0, this.width, this.height);
     return small.toDataURL("image/png").split(",")[1];
   }
 
-  /** Show a drawing that `content` returned. */
+  /** Show a drawing that `content` returned, or another image; return the image. */
   async load(content) {
     const image = new Image();
     image.src = `data:image/png;base64,${content}`;
@@ -65,5 +68,25 @@ export class Drawing {
     this.context.drawImage(image, 0, 0, this.canvas.width, this.canvas.height);
     this.isEmpty = false;
     this.loaded = content;
+    return image;
+  }
+
+  /**
+   * Show the image of a file; leave out what is not an image, which the server reports.
+   *
+   * @param isFixed whether the model takes only one size.
+   * @returns the image in this size and both sizes, or null if it is not resized.
+   */
+  async show(content, isFixed) {
+    let image;
+    try {
+      image = await this.load(content);
+    } catch {
+      return null;
+    }
+    const [from, to] = [`${image.width} × ${image.height}`, `${this.width} × ${this.height}`];
+    if (!isFixed || from === to) return null;
+    this.loaded = this.resize(image);
+    return { content: this.loaded, from, to };
   }
 }

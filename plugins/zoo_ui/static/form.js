@@ -1,6 +1,6 @@
 // A form of a spec, made from its schema. Values are checked by the server, not by the browser.
 
-import { h } from "./dom.js";
+import { h, prose } from "./dom.js";
 import { formatPath, setAt, valueAt } from "./schema.js";
 
 /** What is typed as data: JSON where it is valid, otherwise a text; nothing is the default. */
@@ -8,7 +8,8 @@ export function parseValue(text) {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   try {
-    return JSON.parse(trimmed);
+    const value = JSON.parse(trimmed);
+    return value === Infinity || value === -Infinity ? trimmed : value; // JSON has no infinity
   } catch {
     return trimmed;
   }
@@ -52,8 +53,15 @@ export class SpecForm {
   /** Change the structure, and show the form again. */
   restructure(path, value) {
     setAt(this.data, path, value);
+    if (value !== undefined) this.opened.set(formatPath(path), true);
     this.show(this.data);
+    this.focusNear(path);
     this.onchange();
+  }
+
+  /** If what had the focus is gone, focus the field of a path, or the innermost one around it. */
+  focusNear(path) {
+    for (let length = path.length; length && document.activeElement === document.body; length -= 1) this.reveal(formatPath(path.slice(0, length)));
   }
 
   fields(parameters, path, value) {
@@ -98,7 +106,7 @@ export class SpecForm {
       h("label", { for: id }, field.label),
       h("div", { class: "control" }, control,
         h("p", { class: "error", id: `${id}-error`, hidden: true }),
-        h("p", { class: "help", id: `${id}-help` }, field.text)));
+        h("p", { class: "help", id: `${id}-help` }, prose(field.text))));
   }
 
   textInput(field, path, value, shared) {
@@ -129,7 +137,7 @@ export class SpecForm {
     return [
       h("div", { class: "heading" }, h("span", { class: "label" }, field.label), ...controls),
       h("p", { class: "error", id: `${id}-error`, hidden: true }),
-      field.text ? h("p", { class: "help" }, field.text) : "",
+      field.text ? h("p", { class: "help" }, prose(field.text)) : "",
     ];
   }
 
@@ -163,7 +171,8 @@ export class SpecForm {
     }
     if (typeof value !== "object" && field.shorthand) return this.input({ ...field, kind: "data" }, path, value);
     const inner = this.fields(this.schema.parameters(field.definition), path, value);
-    const body = this.details(text, path[0] === "model", { class: "parameters" }, h("summary", {}, "parameters"), ...inner);
+    const id = `field-${text}`;
+    const body = this.details(text, path[0] === "model", { class: "parameters" }, h("summary", { id, "aria-describedby": `${id}-error` }, "parameters"), ...inner);
     return h("section", { class: "slot", "data-path": text }, ...this.heading(field, path, this.remove(field, path)), body);
   }
 
@@ -179,10 +188,8 @@ export class SpecForm {
   }
 
   add(field, path, name) {
-    if (field.kind === "map" && !name) return;
-    const present = valueAt(this.data, path) ?? (field.kind === "list" ? [] : {});
-    const key = field.kind === "list" ? present.length : name;
-    setAt(this.data, path, present);
+    if (field.kind === "map" && !name) return this.element.querySelector(`[data-path="${CSS.escape(formatPath(path))}"] input.short`).focus();
+    const key = field.kind === "list" ? (valueAt(this.data, path) ?? []).length : name;
     if (field.items.kind === "slot") this.onslot([...path, key], field.items);
     else this.restructure([...path, key], {});
   }
@@ -213,9 +220,14 @@ export class SpecForm {
   /** Move the focus to the field of an error, and open what is around it. */
   focus(error) {
     const place = this.placeOf(error);
-    const element = place && document.getElementById(`field-${place}`);
+    if (place) this.reveal(place)?.scrollIntoView({ block: "center" });
+  }
+
+  /** Focus the field of a path, and open what is around it; return it. */
+  reveal(place) {
+    const element = document.getElementById(`field-${place}`);
     for (let outer = element?.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
     element?.focus();
-    element?.scrollIntoView({ block: "center" });
+    return element;
   }
 }

@@ -1,7 +1,7 @@
 // The page: which part of it the address names.
 
 import { h, copy, problem } from "./dom.js";
-import { read } from "./state.js";
+import { noPage, read } from "./state.js";
 import * as components from "./components.js";
 import * as build from "./build.js";
 import * as models from "./models.js";
@@ -12,7 +12,7 @@ let leave = null;
 
 async function show() {
   const { path, query } = read();
-  const name = PAGES[path[0]] ? path[0] : "components";
+  const name = path[0] ?? "components";
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -24,6 +24,7 @@ async function show() {
   const content = h("div", { class: `page page-${name}` });
   main.replaceChildren(content);
   try {
+    if (!Object.hasOwn(PAGES, name)) throw noPage(path);
     await PAGES[name].show(content, path.slice(1), query, controller.signal);
   } catch (error) {
     if (error.name !== "AbortError") content.replaceChildren(h("h1", {}, "This page cannot be shown"), problem(error));

@@ -48,6 +48,7 @@ function quote(text) {
 class ModelPage {
   constructor(content, name, model, query, signal) {
     Object.assign(this, { name, model, query, signal, file: null });
+    this.actions = new Set(); // whose results are of the present input
     this.output = h("div", { class: "output", role: "status" });
     this.view = h("div", { class: "view" });
     this.yaml = h("pre", { tabindex: "0", class: "wrapped", id: "yaml" });
@@ -71,7 +72,11 @@ class ModelPage {
 
   /** Restore the drawing and the results that the address names. */
   async start() {
-    if (this.drawing && this.query.has("png")) await this.drawing.load(this.query.get("png"));
+    try {
+      if (this.drawing && this.query.has("png")) await this.drawing.load(this.query.get("png"));
+    } catch {
+      this.output.replaceChildren(problem("The image in this address cannot be read."));
+    }
     this.update();
     if (this.canRun && this.query.has("run")) await this.run();
     if (this.canAttend && this.query.has("attend")) await this.attend();
@@ -87,7 +92,7 @@ class ModelPage {
   }
 
   textInput(label) {
-    this.text = h("textarea", { id: "text", rows: "3", value: this.query.get("text") ?? "", oninput: () => this.update() });
+    this.text = h("textarea", { id: "text", rows: "3", value: this.query.get("text") ?? "", oninput: () => this.changed() });
     return h("div", {}, h("label", { for: "text" }, label), this.text);
   }
 
@@ -99,15 +104,15 @@ class ModelPage {
   chooser(id, label, accept, keep) {
     const input = h("input", { type: "file", id, accept, onchange: async () => {
       const [chosen] = input.files;
-      keep(chosen ? { file: chosen.name, content: await base64(chosen) } : null);
-      this.update();
+      await keep(chosen ? { file: chosen.name, content: await base64(chosen) } : null);
+      this.changed();
     } });
     return h("div", {}, h("label", { for: id }, label), input);
   }
 
   /** An example of a dataset: its parameters as YAML, and files that replace those that they name. */
   datasetInput(data, isGraph) {
-    const oninput = () => this.update();
+    const oninput = () => this.changed();
     this.files = {};
     this.data = h("textarea", { id: "data", rows: "5", spellcheck: "false", value: this.query.get("data") ?? toYaml(data), oninput });
     this.example = h("input", { type: "number", id: "example", min: "1", value: this.query.get("example") ?? "1", oninput });
@@ -120,12 +125,28 @@ class ModelPage {
 
   imageInput(size) {
     this.drawing = new Drawing(size);
-    this.drawing.canvas.addEventListener("pointerup", () => this.update());
+    const note = h("p", { class: "muted", role: "status" });
+    const chooser = this.chooser("file", "Or an image", "image/*", async (file) => {
+      this.file = file;
+      note.textContent = "";
+      this.drawing.clear();
+      const resized = file && await this.drawing.show(file.content, this.model.size !== null);
+      if (!resized) return;
+      this.file = { ...file, content: resized.content };
+      note.textContent = `Resized from ${resized.from} to ${resized.to} pixels, which the model takes.`;
+    });
+    const forgetFile = () => {
+      this.file = null;
+      chooser.querySelector("input").value = "";
+      note.textContent = "";
+      this.changed();
+    };
+    this.drawing.canvas.addEventListener("pointerup", forgetFile);
     const clear = h("button", { type: "button", class: "quiet", onclick: () => {
       this.drawing.clear();
-      this.update();
+      forgetFile();
     } }, "Clear");
-    return h("div", { class: "drawing-input" }, h("div", {}, h("p", { class: "label" }, "Draw"), this.drawing.canvas, clear), this.fileInput("Or an image", "image/*"));
+    return h("div", { class: "drawing-input" }, h("div", {}, h("p", { class: "label" }, "Draw"), this.drawing.canvas, clear), h("div", {}, chooser, note));
   }
 
   /** Return the input for the server. */
@@ -141,12 +162,19 @@ class ModelPage {
     return { text: this.text.value };
   }
 
+  /** Mark the results as those of another input. */
+  changed() {
+    this.actions.clear();
+    for (const element of [this.output, this.view]) markOld(element);
+    this.update();
+  }
+
   /** Show the state of the page as YAML and in the address. */
-  update(action = null) {
+  update() {
     const text = this.text?.value, data = this.data?.value, example = this.data && this.example.value !== "1" ? this.example.value : "";
-    const drawn = this.drawing && !this.drawing.isEmpty && !this.file ? this.drawing.content() : "";
+    const drawn = this.drawing && !this.drawing.isEmpty ? this.file?.content ?? this.drawing.content() : "";
     const png = drawn.length <= MAX_IN_ADDRESS ? drawn : "";
-    replace(["models"], { model: this.name, text, data, example, png, [action ?? "idle"]: action ? "1" : "" });
+    replace(["models"], { model: this.name, text, data, example, png, ...Object.fromEntries([...this.actions].map((action) => [action, "1"])) });
     const verb = this.model.task === "predict" ? "predict" : "generate";
     const shown = this.data ? this.options() : quote(text ?? this.file?.file ?? "image.png");
     const state = { page: "models", model: this.name, ...(text ? { text } : {}), ...(data ? { data } : {}), ...(example ? { example } : {}), ...(png ? { png } : {}), ...(this.file ? { file: this.file.file } : {}) };
@@ -168,8 +196,7 @@ class ModelPage {
   }
 
   async run() {
-    await this.work(this.output, "Running …", async () => {
-      this.update("run");
+    await this.work("run", this.output, "Running …", async () => {
       const answer = await request("/api/run", { model: this.name, input: this.value() }, this.signal);
       return [answer.warnings.map((message) => h("p", { class: "warning" }, message)), this.model.task === "generate" ? hypotheses(answer) : predictions(answer)];
     });
@@ -177,25 +204,32 @@ class ModelPage {
 
   async attend(event) {
     event?.preventDefault();
-    await this.work(this.view, "Computing the attention …", async () => {
-      this.update("attend");
+    await this.work("attend", this.view, "Computing the attention …", async () => {
       const { view } = await request("/api/attend", { model: this.name, input: this.value() }, this.signal);
       return [h("h2", {}, "Attention"), h("iframe", { src: `/view/${view}`, title: "Attention", sandbox: "allow-scripts" })];
     });
   }
 
-  async work(element, message, action) {
+  async work(name, element, message, action) {
+    this.actions.add(name);
+    this.update();
     element.replaceChildren(h("p", { class: "muted" }, message));
     try {
       element.replaceChildren(...(await action()).flat(Infinity));
     } catch (error) {
       if (error.name !== "AbortError") element.replaceChildren(problem(error));
     }
+    if (!this.actions.has(name)) markOld(element); // the input has changed meanwhile
   }
 }
 
+function markOld(element) {
+  if (!element.hasChildNodes() || element.querySelector(".old")) return;
+  element.prepend(h("p", { class: "warning old" }, "The input has changed; this is the result for the one before."));
+}
+
 function hypotheses({ hypotheses: found }) {
-  return h("ol", { class: "hypotheses" }, found.map((each) => h("li", {}, h("span", { class: "result" }, each.text ?? each.tokens.join(" ")), h("span", { class: "muted" }, ` ${each.score.toFixed(3)}`))));
+  return h("ol", { class: "hypotheses" }, found.map((each) => h("li", {}, h("span", { class: "result" }, (each.text ?? each.tokens.join(" ")) || "(empty)"), h("span", { class: "muted" }, ` ${each.score.toFixed(3)}`))));
 }
 
 function bar(label, probability) {

@@ -1,6 +1,6 @@
 // The parts that fit a slot, with the difference in parameters, and a comparison of one with the present.
 
-import { h, bytes, count, copyButton, problem, request } from "./dom.js";
+import { h, bytes, count, copyButton, problem, prose, request } from "./dom.js";
 import { formatPath, valueAt } from "./schema.js";
 import { toYaml, flow } from "./yaml.js";
 
@@ -10,13 +10,17 @@ function difference(parameters, base) {
   return change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${count(Math.abs(change))}`;
 }
 
-/** Show a dialog with a heading, which ends with Escape or its button. */
-function dialog(title, ...children) {
-  const element = h("dialog", { "aria-label": title, onclose: () => element.remove() },
+/** Show a dialog with a heading, which ends with Escape, its button, or its page. */
+function dialog({ title, signal, onclose }, ...children) {
+  const element = h("dialog", { "aria-label": title, onclose: () => {
+    element.remove();
+    onclose();
+  } },
     h("div", { class: "heading" }, h("h2", {}, title), h("button", { type: "button", class: "quiet", onclick: () => element.close() }, "Close")),
     ...children);
   document.body.append(element);
   element.showModal();
+  signal.addEventListener("abort", () => element.close());
   return element;
 }
 
@@ -26,17 +30,22 @@ function dialog(title, ...children) {
  * @param schema the schema of specs.
  * @param data the spec; it is not changed.
  * @param parameters the number of parameters of the spec; null if it does not pass.
+ * @param compare the name of a part to compare with the present one, or null.
+ * @param signal aborted when the page is left.
+ * @param onopen called with what is open, as parameters of the address.
  * @param onselect called with the value of the slot.
  * @param onadd called with sections to add to the spec.
  */
-export function chooseParts({ schema, data, path, field, parameters, onselect, onadd }) {
+export function chooseParts({ schema, data, path, field, parameters, compare: wantedName, signal, onopen, onselect, onadd }) {
   const value = valueAt(data, path);
   const current = value === undefined || value === null ? null : schema.partOf(field, value);
   const status = h("p", { class: "muted", role: "status" }, "Checking each part in this slot …");
   const list = h("ul", { class: "parts" });
   const rejected = h("ul", { class: "problems" });
   const others = h("details", { hidden: true }, h("summary", {}), rejected);
-  const element = dialog(`Parts for ${formatPath(path)}`, status, list, others);
+  const slot = formatPath(path);
+  const element = dialog({ title: `Parts for ${slot}`, signal, onclose: () => onopen({}) }, status, list, others);
+  onopen({ slot });
 
   const candidates = field.parts.map((part) => ({ type: part.type ?? "", values: part === current ? [value] : schema.candidates(part, value, data) }));
   const wanted = new Map(field.parts.map((part) => [part.type ?? "", part]));
@@ -48,18 +57,24 @@ export function chooseParts({ schema, data, path, field, parameters, onselect, o
       rejected.append(h("li", {}, h("strong", {}, name), ` ${result.reason}`, " ",
         h("button", { type: "button", class: "quiet", "aria-label": `Use ${name} nevertheless`, onclick: () => select(candidates.find((each) => each.type === result.type).values[0]) }, "use nevertheless")));
       others.hidden = false;
-      others.firstChild.textContent = `${rejected.children.length} parts do not fit`;
+      others.firstChild.textContent = rejected.children.length === 1 ? "1 part does not fit" : `${rejected.children.length} parts do not fit`;
       return;
     }
     const isCurrent = part === current;
     const use = h("button", { type: "button", class: "part", "aria-current": isCurrent ? "true" : null, onclick: () => select(result.value) }, name);
-    const compare = isCurrent || current === null ? "" : h("button", {
+    const isChecked = result.parameters !== null;
+    const compare = isCurrent || current === null || !isChecked ? "" : h("button", {
       type: "button", class: "quiet", "aria-label": `Compare ${current.type ?? field.definition} with ${name}`,
-      onclick: () => showComparison({ data, path, value, other: result.value, name, current: current.type ?? field.definition, onadd: extend }),
+      onclick: () => {
+        onopen({ slot, compare: name });
+        showComparison({ data, path, value, other: result.value, name, current: current.type ?? field.definition, onadd: extend, signal, onclose: () => element.open && onopen({ slot }) });
+      },
     }, "compare");
-    list.append(h("li", {}, use, h("span", { class: "summary" }, part.summary),
-      h("span", { class: "number" }, isCurrent ? "present" : difference(result.parameters, parameters)), compare));
+    const needs = result.needs.length && !isCurrent ? ` Fits; then set ${result.needs.join(", ")}.` : "";
+    list.append(h("li", {}, use, h("span", { class: "summary" }, prose(part.summary), needs),
+      h("span", { class: "number" }, isCurrent ? "present" : isChecked ? difference(result.parameters, parameters) : ""), compare));
     if (list.children.length === 1) use.focus();
+    if (compare && name === wantedName) compare.click();
   }
 
   function extend(sections) {
@@ -73,14 +88,19 @@ export function chooseParts({ schema, data, path, field, parameters, onselect, o
   }
 
   async function check() {
+    const waiting = setTimeout(() => (status.textContent = "Loading torch and the components, which takes a while the first time …"), 1500);
     try {
       for (const { type, values } of candidates) {
         if (!element.open) return;
         const result = await request("/api/part", { data, path, values });
+        clearTimeout(waiting);
         add({ type, ...result });
       }
-      status.textContent = `${list.children.length} of ${candidates.length} parts fit; the number is the difference in parameters.`;
+      const numbers = parameters === null ? list.querySelector(".number:not(:empty)") ? " The number is that of all parameters." : "" : " The number is the difference in parameters.";
+      const others = parameters === null ? " Problems elsewhere in the spec do not count." : "";
+      status.textContent = `${list.children.length} of ${candidates.length} parts fit.${numbers}${others}`;
     } catch (error) {
+      clearTimeout(waiting);
       status.replaceChildren(problem(error));
     }
   }
@@ -105,7 +125,7 @@ function showComparison(options) {
   const training = h("div");
   const show = () => training.replaceChildren(...(options.data.train ? files(options) : starters(options, show)));
   show();
-  dialog(`Compare with ${options.name}`, untrained(options), training);
+  dialog({ title: `Compare with ${options.name}`, ...options }, untrained(options), training);
 }
 
 /** Sizes and times of both values without training. */

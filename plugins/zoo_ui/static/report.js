@@ -33,8 +33,8 @@ export function totals(report) {
   return `${count(report.parameters)} parameters, ${bytes(report.bytes)}`;
 }
 
-/** The problems of a spec, each with a button that moves to its field. */
+/** The problems of a spec, each with a button that moves to its place. */
 export function problems(errors, onselect) {
   return h("ul", { class: "problems" }, errors.map((error) => h("li", {},
-    h("button", { type: "button", class: "quiet", onclick: () => onselect(error) }, error.path || "spec"), ` ${error.message}`)));
+    h("button", { type: "button", class: "quiet", onclick: () => onselect(error) }, error.line ? `line ${error.line}` : error.path || "spec"), ` ${error.message}`)));
 }

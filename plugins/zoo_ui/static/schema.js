@@ -13,8 +13,9 @@ export function valueAt(data, path) {
 
 /** Set the value at a path, or delete it if it is undefined. */
 export function setAt(data, path, value) {
-  const inner = path.slice(0, -1).reduce((at, key) => {
-    if (at[key] === null || typeof at[key] !== "object") at[key] = typeof at[key] === "string" ? { type: at[key] } : {};
+  const inner = path.slice(0, -1).reduce((at, key, index) => {
+    const isList = typeof path[index + 1] === "number";
+    if (at[key] === null || typeof at[key] !== "object") at[key] = isList ? [] : typeof at[key] === "string" ? { type: at[key] } : {};
     return at[key];
   }, data);
   const key = path.at(-1);

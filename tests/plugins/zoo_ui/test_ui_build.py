@@ -47,6 +47,10 @@ def test_an_error_is_shown_at_its_field_and_disappears_when_it_is_fixed(build):
     page.wait_for_selector(".status.valid")
     assert not message.is_visible()
     assert "hidden: 24" in page.locator("#yaml").inner_text()
+    page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('no server')); }")
+    hidden.fill("25")
+    sync_api.expect(page.locator(".check")).to_contain_text("This spec has not been checked.")
+    assert page.locator(".tree").count() == 0
 
 
 def test_a_missing_key_is_shown_at_the_field_to_fill(build):
@@ -208,6 +212,10 @@ def test_the_state_is_in_the_address_and_in_the_yaml(build, visit, server):
     data = yaml.safe_load(text)
     assert data["model"]["encoder"]["hidden"] == 20
     other.goto(server.page("/build"))
+    other.get_by_label("Paste a spec").fill("a: 1\na: 2")
+    other.get_by_role("button", name="Open").click()
+    other.get_by_role("button", name="line 2").click()
+    assert other.evaluate("document.activeElement.selectionStart") == len("a: 1\n")
     other.get_by_label("Paste a spec").fill(text)
     other.get_by_role("button", name="Open").click()
     other.wait_for_selector(".status.valid")
@@ -228,6 +236,9 @@ def test_a_spec_is_built_from_nothing_with_the_keyboard(visit, server):
     page.keyboard.press("Enter")
     page.locator("dialog").wait_for()
     page.get_by_text(re.compile(r"\d+ of \d+ parts fit")).wait_for()
+    sync_api.expect(page.locator(".parts")).to_contain_text("then set source, encoder, decoder.")
+    assert page.locator("dialog details").is_hidden()
+    tab.screenshot("build-parts-of-nothing", full=False)
     page.keyboard.press("Escape")
     page.locator("dialog").wait_for(state="detached")
     assert page.evaluate("document.activeElement.id") == "field-model"
@@ -244,11 +255,64 @@ def _tab_to(page, identifier, max_steps=60):
     raise AssertionError(f"{identifier} is not reached with the keyboard")
 
 
+def test_a_list_is_extended_only_when_a_part_is_chosen(build):
+    page = build("spec=bahdanau-small").page
+    before = page.locator("#yaml").inner_text()
+    page.locator(".spec > .more > summary").click()
+    page.get_by_role("button", name="Set train", exact=True).click()
+    assert page.evaluate("document.activeElement.id") == "field-train"
+    assert page.locator("[data-path=train] > details").evaluate("each => each.open")
+    page.get_by_label("Remove train", exact=True).click()
+    assert page.evaluate("document.activeElement.id") == "field-train"
+    assert page.locator("#yaml").inner_text() == before
+    add = page.get_by_label("Add to metrics")
+    add.focus()
+    page.keyboard.press("Enter")
+    chosen = page.locator(".parts button.part").first
+    chosen.wait_for()
+    page.wait_for_url("**slot=metrics*")
+    page.keyboard.press("Escape")
+    page.locator("dialog").wait_for(state="detached")
+    assert page.locator("#yaml").inner_text() == before
+    page.keyboard.press("Enter")
+    name = chosen.inner_text()
+    chosen.click()
+    page.wait_for_selector(".status.valid")
+    metrics = yaml.safe_load(page.locator("#yaml").inner_text())["metrics"]
+    assert metrics == ["bleu", {"type": name}]
+
+
+def test_an_open_comparison_is_in_the_address(build):
+    page = build("spec=bahdanau-reversal&slot=model.decoder.attention.scorer&compare=general").page
+    page.get_by_role("heading", name="Compare with general").wait_for()
+    assert page.url.endswith("slot=model.decoder.attention.scorer&compare=general")
+    page.keyboard.press("Escape")
+    page.wait_for_url(lambda url: url.endswith("slot=model.decoder.attention.scorer"))
+    page.keyboard.press("Escape")
+    page.wait_for_url(lambda url: url.endswith("#/build?spec=bahdanau-reversal"))
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("/components/%", "There is no page 'components/%'"),
+        ("/absent", "There is no page 'absent'"),
+        ("/build?data=%%%", "The spec in this address cannot be read"),
+        ("/build?data=abc", "The spec in this address cannot be read"),
+    ],
+)
+def test_an_address_that_names_nothing_is_an_error(visit, server, state, message):
+    page = visit().page
+    page.set_default_timeout(60_000)
+    page.goto(server.page(state))
+    sync_api.expect(page.locator(".problem")).to_contain_text(message, timeout=60_000)
+
+
 def test_the_page_is_accessible_and_fits_in_light_and_dark(build):
     tab = build()
     _field(tab.page, "model.encoder.hidden").fill("0")
     _error(tab.page, "model.encoder.hidden").wait_for()
-    for theme, width in (("light", 1280), ("dark", 1280), ("light", 800), ("dark", 800)):
+    for theme, width in (("light", 1280), ("dark", 1280), ("light", 800), ("dark", 400)):
         tab.page.emulate_media(color_scheme=theme)
         tab.page.set_viewport_size({"width": width, "height": 860})
         tab.screenshot(f"build-{theme}-{width}", full=False)

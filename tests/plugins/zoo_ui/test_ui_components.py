@@ -36,6 +36,7 @@ def test_a_component_has_its_formula_and_runs_its_laws(visit, server):
     page.get_by_role("button", name="Run the laws").click()
     page.get_by_text("laws hold").wait_for()
     assert page.locator(".badge.passed").count() > 3
+    assert all(page.locator(".laws li p:first-of-type").all_inner_texts())
     assert page.locator(".badge.failed").count() == 0
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
@@ -47,8 +48,14 @@ def test_a_component_has_its_formula_and_runs_its_laws(visit, server):
         page.emulate_media(color_scheme=theme)
         tab.screenshot(f"components-{theme}", full=False)
         assert tab.violations() == []
-    page.set_viewport_size({"width": 800, "height": 860})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 800
+    for width in (800, 400):
+        page.set_viewport_size({"width": width, "height": 860})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.goto(server.page("/components/objective/ctc/ctc"))
+    sync_api.expect(page.locator(".prose code").first).to_be_visible()
+    tab.screenshot("component-400", full=False)
+    assert "``" not in page.locator("main").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_every_formula_of_a_component_is_rendered(visit, server):

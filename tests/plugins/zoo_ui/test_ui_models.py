@@ -38,6 +38,8 @@ def test_a_text_is_run_and_the_value_of_a_cell_is_read(open_model):
     frame = page.frame_locator("iframe")
     readout = frame.locator(".readout")
     readout.wait_for()
+    assert "run=1&attend=1" in page.url
+    sync_api.expect(frame.locator("ol li").first).to_contain_text(re.compile(r"source \d+ “\w”"))
     cells = frame.locator(".map")
     page.set_viewport_size({"width": 1280, "height": 1500})
     box = cells.bounding_box()
@@ -82,6 +84,40 @@ def test_a_drawing_is_classified_and_is_part_of_the_address(open_model):
     assert page.evaluate("document.documentElement.scrollWidth") <= 800
     page.reload()
     sync_api.expect(page.locator(".bars li").first).to_contain_text("1")
+
+
+def test_the_last_image_or_drawing_is_the_input(open_model, tmp_path):
+    from PIL import Image
+
+    tab = open_model("model=ram-mnist", "canvas.drawing")
+    page = tab.page
+    (tmp_path / "not-image.png").write_text("text")
+    Image.new("L", (64, 48)).save(tmp_path / "large.png")
+    page.get_by_label("Or an image").set_input_files(tmp_path / "not-image.png")
+    page.get_by_role("button", name="Predict").click()
+    problem = page.locator(".output .problem")
+    sync_api.expect(problem).to_contain_text("not-image.png")
+    assert "/" not in problem.inner_text()
+    page.get_by_label("Or an image").set_input_files(tmp_path / "large.png")
+    page.get_by_text("Resized from 64 × 48 to 28 × 28 pixels").wait_for()
+    page.get_by_role("button", name="Predict").click()
+    bars = page.locator(".bars")
+    bars.wait_for()
+    empty = bars.inner_text()
+    box = page.locator("canvas.drawing").bounding_box()
+    page.mouse.move(box["x"] + 140, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 138, box["y"] + 230, steps=8)
+    page.mouse.up()
+    assert page.get_by_label("Or an image").input_value() == ""
+    assert "The input has changed" in page.locator(".output").inner_text()
+    assert "run=1" not in page.url
+    tab.screenshot("model-old-result", full=False)
+    page.get_by_role("button", name="Predict").click()
+    page.locator(".old").wait_for(state="detached")
+    sync_api.expect(bars).not_to_have_text(empty)
+    page.set_viewport_size({"width": 400, "height": 860})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_a_sound_file_is_recognised(open_model, tmp_path):

@@ -334,7 +334,7 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
       const value = format(values[row * S + column], data.tolerance);
       return [layer.isPooled ? `at most ${value}` : value, `${place(axes[0], row)} → ${place(axes[1], column)}`];
     },
-    largest: (row) => best(row).map((j) => [labelAt(layer.columns, j, pool[1]), values[row * S + j]]),
+    largest: (row) => best(row).map((j) => [place(axes[1], j), values[row * S + j]]),
   };
 }
 
