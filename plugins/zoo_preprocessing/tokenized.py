@@ -52,13 +52,13 @@ class TextEncoder:
             if self.path is None:
                 raise ZooError(
                     "the text preprocessor has no tokenizer; make one with: "
-                    "zoo tokenizer train FILE -o tokenizer.json, and set 'tokenizer' to its path"
+                    "zoo tokenizer train FILE -o tokenizer.json --for SPEC, and set 'tokenizer' to its path"
                 )
             path = expand_path(self.path)
             if not path.exists():
                 raise DataError(
                     "the tokenizer file does not exist; make it with: "
-                    f"zoo tokenizer train FILE -o {self.path}",
+                    f"zoo tokenizer train FILE -o {self.path} --for SPEC",
                     str(path),
                 )
             self.json = Tokenizer.read_json(path)

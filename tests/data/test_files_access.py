@@ -138,3 +138,11 @@ def test_content_much_larger_than_its_file_is_rejected(tmp_path, monkeypatch, su
     assert not list((tmp_path / "cache").rglob("content"))
     path.write_bytes(compress(bytes(1000)))
     assert len(FileBytes(path)) == 1000
+
+
+def test_a_misspelt_name_of_a_file_is_suggested(tmp_path):
+    (tmp_path / "stories.txt").write_text("a", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no such file; did you mean 'stories\.txt'\?"):
+        FileBytes(tmp_path / "storis.txt")
+    with pytest.raises(DataError, match=r"none: no such file$"):
+        FileBytes(tmp_path / "none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import difflib
 import gzip
 import lzma
 import os
@@ -109,7 +110,8 @@ class FileBytes:
                 self._content = _read_member(archive, self.path.relative_to(archive).as_posix())
             elif not self.path.is_file():
                 kind = "a directory" if self.path.is_dir() else "not a regular file"
-                raise DataError(f"it is {kind}" if exists else "no such file", str(self.path))
+                missing = f"no such file{_suggest(self.path)}"
+                raise DataError(f"it is {kind}" if exists else missing, str(self.path))
             elif self.path.suffix.lower() in _OPENERS:
                 self._decompress()
             size = self._file.stat().st_size if self._content is None else len(self._content)
@@ -235,3 +237,13 @@ def _open_archive(archive: Path, *state: Any) -> tuple[FileBytes, Members]:
     """Return a decompressed archive and its files; its state is part of the key of the cache."""
     file = FileBytes(archive)
     return file, list_members(file)
+
+
+def _suggest(path: Path) -> str:
+    """Return a hint with the file of the folder whose name is most similar, if there is one."""
+    try:
+        names = [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(path.name, names[:10_000], n=1, cutoff=0.7)
+    return f"; did you mean '{close[0]}'?" if close else ""
