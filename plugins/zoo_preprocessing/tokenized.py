@@ -51,8 +51,8 @@ class TextEncoder:
         if self.json is None:
             if self.path is None:
                 raise ZooError(
-                    "the text preprocessor has no tokenizer; make one with: "
-                    "zoo tokenizer train FILE -o tokenizer.json --for SPEC, and set 'tokenizer' to its path"
+                    "the text preprocessor has no tokenizer; make one with: zoo tokenizer train "
+                    "FILE -o tokenizer.json --for SPEC, and set 'tokenizer' to its path"
                 )
             path = expand_path(self.path)
             if not path.exists():
