@@ -1,7 +1,16 @@
 """Fixtures for tests of the laboratory."""
 
+import gc
+
 import pytest
 from recipe_kit import write_recipe
+
+
+@pytest.fixture(scope="session", autouse=True)
+def objects_of_other_tests():
+    """Exclude the objects of earlier tests from garbage collection, which each benchmark runs."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
