@@ -4,9 +4,11 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
 from benchmark_kit import measurement, result
 
-from zoo_lab.bench.result import BenchmarkReport, PeerResult, Targets
+from zoo_lab.bench.cliffs import find_cliffs
+from zoo_lab.bench.result import BenchmarkReport, Goal, PeerResult, Targets
 
 ROOT = Path(__file__).parents[1]
 PAGE = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "page.py"))
@@ -60,5 +62,30 @@ def test_growth_is_relative_to_the_value_before():
     other = result(measurement(9e-3, 100), changed={"batch": 1})
     report = _report("zoo bench --sweep", first, second, other)
     lines = PAGE["render"]([report]).splitlines()
-    assert "| `tiny` | length=512 | 4 ms | 4 x | 200 B | 2 x |  |  |  |" in lines
-    assert "| `tiny` | batch=1 | 9 ms |  | 100 B |  |  |  |  |" in lines
+    assert "| `tiny` | length=512 | 4 ms | 4 x | 200 B | 2 x |  |  |  |  |  |  |  |" in lines
+    assert "| `tiny` | batch=1 | 9 ms |  | 100 B |  |  |  |  |  |  |  |  |" in lines
+
+
+def test_a_sweep_has_bound_goal_and_the_memory_of_the_peer():
+    row = result(
+        measurement(2e-3, 100),
+        changed={"batch": 8},
+        peers={"static": measurement(4e-3, 300)},
+        bound=1e-3,
+        goal=Goal(seconds=1.5e-3, ratio=1.5),
+    )
+    lines = PAGE["render"]([_report("zoo bench --sweep", row)]).splitlines()
+    goal = "at most 1.5 ms, at least 1.5 x"
+    expected = f"| 2 ms |  | 100 B |  | static | 4 ms | 2 x | 300 B | 1 ms | {goal} | no |"
+    assert f"| `tiny` | batch=8 {expected}" in lines
+
+
+def test_a_missed_goal_of_a_sweep_has_to_be_explained():
+    met = result(measurement(1e-3), changed={"batch": 8}, goal=Goal(seconds=2e-3))
+    missed = met.model_copy(update={"benchmark": "other", "goal": Goal(seconds=5e-4)})
+    assert PAGE["not_met"]([_report("zoo bench --sweep", met, missed)]) == {"other"}
+
+
+@pytest.mark.parametrize("report", PAGE["read_reports"](), ids=lambda report: report.command)
+def test_no_step_of_a_committed_sweep_is_a_cliff(report):
+    assert list(find_cliffs(report.results)) == []

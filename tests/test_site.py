@@ -240,8 +240,12 @@ def _visit(browser, tmp_path, **options):
 RENDERED = "!document.querySelector('.math:not(:has(.katex))')"
 WIDE = "document.documentElement.scrollWidth > innerWidth"
 PHONE = {"width": 390, "height": 800}
-AUDITED = ["index", "concepts", "components/scorer/additive", "models/tatoeba-por-eng-bahdanau"]
-SHOWN = [*AUDITED, "cheatsheet", "specs/bahdanau-2015", "commands/train", "api/zoo"]
+SHOWN = [
+    "index", "concepts", "components/scorer/additive", "models/tatoeba-por-eng-bahdanau",
+    "cheatsheet", "specs/bahdanau-2015", "commands/train", "api/zoo",
+]  # fmt: skip
+# A page of each kind: home, concepts, component, spec, model, guide and glossary.
+AUDITED = [*SHOWN[:4], "specs/bahdanau-2015", "quickstart", "glossary"]
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", None), ("dark", PHONE)])
@@ -268,13 +272,22 @@ def test_the_site_works_from_files(site, browser, tmp_path, scheme, size):
     assert visit.hosts() == {"file"}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible(site, browser, tmp_path, scheme):
-    visit = _visit(browser, tmp_path, color_scheme=scheme)
+def test_pages_and_the_search_are_accessible_in_light_and_dark(site, browser, tmp_path):
+    visit = _visit(browser, tmp_path)
+
+    def audit(name):
+        for scheme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=scheme)
+            assert visit.violations() == [], (name, scheme)
+
     for name in AUDITED:
         visit.page.goto((site / f"{name}.html").as_uri())
         visit.page.wait_for_function(RENDERED)
-        assert visit.violations() == [], name
+        audit(name)
+    visit.page.keyboard.press("/")
+    visit.page.keyboard.type("attention")
+    visit.page.locator("#site-results a").first.wait_for()
+    audit("search")
 
 
 def test_the_colours_can_be_chosen(site, browser, tmp_path):

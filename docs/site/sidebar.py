@@ -66,7 +66,7 @@ class Sidebar:
         if not above:
             return ""
         links = " › ".join(self._link(each, page) for each in above)
-        return f'<nav class="breadcrumbs" aria-label="Breadcrumbs">{links} ›</nav>'
+        return f'<nav class="breadcrumbs" aria-label="Breadcrumbs">{links}</nav>'
 
     def neighbours(self, page: str) -> str:
         """Return links to the pages before and after a page."""

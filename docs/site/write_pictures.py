@@ -31,7 +31,7 @@ INPUTS = {
     "captions-digits-soft": "SCENE",
     "ctc-digits": "--data type=joined --data least=4 --data most=4 --data pause=0.2 --data seed=2 "
     f"--data group=group --data 'data={RECORDINGS}'",
-    "g2p-bahdanau": "'p h o n e t i c s'",
+    "g2p-bahdanau": "phonetics",
     "gat-cora": "--data type=graph --data file=$ZOO_DATA/planetoid/cora.npz.xz --data split=test "
     "--data normalise=true --layers encoder.layers.1",
     "ram-mnist": "DIGIT",

@@ -64,11 +64,11 @@ class ProjectedLSTM(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         B, S, _ = inputs.shape
-        projected = inputs @ self.weight_ih.T + self.bias  # [B, S, 4 H]
+        projected = (inputs @ self.weight_ih.T + self.bias).unbind(dim=1)  # S times [B, 4 H]
         h, c = inputs.new_zeros(B, self.dim), inputs.new_zeros(B, self.hidden)
         outputs = []
         for s in reversed(range(S)) if self.backward else range(S):
-            i, f, g, o = (projected[:, s] + h @ self.weight_hh.T).chunk(4, dim=-1)
+            i, f, g, o = (projected[s] + h @ self.weight_hh.T).chunk(4, dim=-1)
             updated_c = _clip(f.sigmoid() * c + i.sigmoid() * g.tanh(), self.cell_clip)
             cells = o.sigmoid() * updated_c.tanh()
             updated_h = _clip(cells @ self.weight_hr.T, self.projection_clip)

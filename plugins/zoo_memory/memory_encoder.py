@@ -74,7 +74,7 @@ class MemoryEncoder(Encoder):
         """
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        B, S, _ = inputs.shape
+        B = len(inputs)
         memory = self.initial_memory(inputs)
         state: dict[str, Tensor] = {
             **memory,
@@ -82,13 +82,12 @@ class MemoryEncoder(Encoder):
             "read": inputs.new_zeros(B, self.read_dim),
         }
         states = []
-        for t in range(S):
-            x = torch.cat([inputs[:, t], state["read"]], dim=-1)
+        for step, valid in zip(inputs.unbind(dim=1), mask.unbind(dim=1), strict=True):
+            x = torch.cat([step, state["read"]], dim=-1)
             control = self._control(x, state)
             memory_state = {name: state[name] for name in memory}
             read, next_memory = self.memory_step(self.say(control["h"]), memory_state)
             updated = {**next_memory, **control, "read": read}
-            valid = mask[:, t]
             state = {
                 name: value.where(valid.view(-1, *(1,) * (value.dim() - 1)), state[name])
                 for name, value in updated.items()

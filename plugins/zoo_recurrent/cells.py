@@ -158,8 +158,9 @@ class CellStack(nn.Module):
 
         x [B, D], state tensors [B, L, H] -> state tensors [B, L, H]; the top layer is [:, -1].
         """
+        before = {name: state[name].unbind(dim=1) for name in self.state_names}
         updated: list[dict[str, Tensor]] = []
         for layer, cell in enumerate(self.cells):
             inputs = self.drop_inputs(updated[-1]["h"] if layer else x, layer)
-            updated.append(cell(inputs, {name: state[name][:, layer] for name in self.state_names}))
+            updated.append(cell(inputs, {name: each[layer] for name, each in before.items()}))
         return {name: torch.stack([s[name] for s in updated], dim=1) for name in self.state_names}

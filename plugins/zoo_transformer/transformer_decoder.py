@@ -144,14 +144,16 @@ class TransformerDecoder(Decoder):
         # All rows have the same offset. On the CPU it is read, so that attention covers the filled
         # part of the cache only; on a GPU that would synchronise, so the rest is masked.
         at = state.per_hypothesis["at"]
-        x, state = self._step(tokens, state, int(at[0]) if at.device.type == "cpu" else at[0])
+        x, state = self.step_blocks(tokens, state, int(at[0]) if at.device.type == "cpu" else at[0])
         return self.logits(x), state
 
     def process_prompt(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        x, state = self._step(tokens, state, 0)
+        x, state = self.step_blocks(tokens, state, 0)
         return self.logits(x[:, -1:]), state
 
-    def _step(self, tokens: Tensor, state: State, offset: int | Tensor) -> tuple[Tensor, State]:
+    def step_blocks(
+        self, tokens: Tensor, state: State, offset: int | Tensor
+    ) -> tuple[Tensor, State]:
         """Compute the output of the last block [B, n, D] and the updated state."""
         before, per_source = state.per_hypothesis, state.per_source
         x, T = self.embed(tokens, offset), tokens.shape[1]

@@ -65,6 +65,8 @@ class Requests:
             Route("/api/parse", self.parse, methods=post),
             Route("/api/check", self.check, methods=post),
             Route("/api/part", self.part, methods=post),
+            Route("/api/starters", self.starters, methods=post),
+            Route("/api/measure", self.measure, methods=post),
             Route("/api/laws", self.laws, methods=post),
             Route("/api/model", self.model, methods=post),
             Route("/api/run", self.run, methods=post),
@@ -110,7 +112,10 @@ class Requests:
         return JSONResponse(schema)
 
     async def spec(self, request: Request) -> Response:
-        body = await _read_body(request, "source")
+        body = await _read_body(request)
+        if "recipe" in body:
+            return JSONResponse(await self._checker.call("recipe", name=str(body["recipe"])))
+        body = {"source": "", **body}
         return JSONResponse(await self._checker.call("open", source=str(body["source"])))
 
     async def parse(self, request: Request) -> Response:
@@ -140,6 +145,15 @@ class Requests:
         body = await _read_body(request, "data", "path", "values")
         arguments = {key: body[key] for key in ("data", "path", "values")}
         return JSONResponse(await self._parts.call("candidate", **arguments))
+
+    async def starters(self, request: Request) -> Response:
+        body = await _read_body(request, "data")
+        return JSONResponse(await self._parts.call("starters", data=body["data"]))
+
+    async def measure(self, request: Request) -> Response:
+        body = await _read_body(request, "data", "path", "values")
+        arguments = {key: body[key] for key in ("data", "path", "values")}
+        return JSONResponse(await self._parts.call("measure", **arguments))
 
     async def laws(self, request: Request) -> Response:
         keys = ("run", "kind", "plugin", "name")

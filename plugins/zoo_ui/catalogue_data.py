@@ -105,19 +105,31 @@ def _arguments_by_definition(index: Index) -> dict[str, dict[str, str]]:
     return found
 
 
-def describe_specs(index: Index) -> list[dict[str, str]]:
-    """Return name, plugin and description of each spec."""
-    return [
-        {"name": name, "plugin": files[0].plugin, "description": _description(files[0].file)}
-        for name, files in sorted(index.specs.items())
-    ]
+def describe_specs(index: Index) -> list[dict[str, Any]]:
+    """Return name, plugin and description of each spec, and of each recipe that has one.
+
+    ``has_training`` is whether it has a section ``train``.
+    """
+    found = []
+    for is_recipe, files in ((False, index.specs), (True, index.recipes)):
+        for name, (file, *_) in sorted(files.items()):
+            data, problem = _read(file.file)
+            spec = data.get("spec") if is_recipe else data
+            if not isinstance(spec, dict):  # a recipe of a program
+                continue
+            row = {"name": name, "plugin": file.plugin, "is_recipe": is_recipe}
+            description = problem or str(data.get("description", ""))
+            row |= {"description": description, "has_training": bool(spec.get("train"))}
+            found.append(row)
+    return found
 
 
-def _description(file: str) -> str:
+def _read(file: str) -> tuple[dict[str, Any], str]:
+    """Return the content of a file of a plugin, and the problem if it cannot be read."""
     from zoo.spec.document import read_file  # not needed to show the page
 
     try:
         data = read_file(file).data
     except SpecError as error:
-        return str(error)
-    return str(data.get("description", "")) if isinstance(data, dict) else ""
+        return {}, str(error)
+    return (data, "") if isinstance(data, dict) else ({}, "")

@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import zoo
 from zoo.cli.main import app
 
 G2P = "g2p-bahdanau"
@@ -28,6 +29,33 @@ def test_a_forced_output_as_a_file(tmp_path):
     data = json.loads((tmp_path / "view.json").read_text())
     assert (data["output"], data["provenance"]["generated"]) == ("Z UW", False)
     assert "the same" in run(tmp_path / "view.json", "--verify")
+
+
+def test_nodes_of_a_graph_have_the_names_and_classes_of_the_dataset(tmp_path, monkeypatch):
+    model = zoo.save(zoo.compose("gat-tiny", seed=0), tmp_path / "model.safetensors")
+    features = zoo.load(model).batch_schema()["features"].dims[2]
+    row = ",".join("1" * features)
+    header = ",".join(f"x{i}" for i in range(features))
+    nodes = [f"id,label,split,{header}", f"a,red,train,{row}", f"b,,test,{row}"]
+    (tmp_path / "nodes.csv").write_text("\n".join(nodes))
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    parts = {"type": "graph", "split": "all", "nodes": "nodes.csv", "edges": "edges.csv"}
+    options = [part for key in parts for part in ("--data", f"{key}={parts[key]}")]
+    monkeypatch.chdir(tmp_path)
+    run(model, *options, "-o", "view.json")
+    layer = json.loads((tmp_path / "view.json").read_text())["layers"][0]
+    assert layer["rows"]["labels"] == ["a · red", "b"]
+    assert "the same" in run("view.json", "--verify")
+
+
+def test_large_json_is_reported_and_its_weights_are_arrays(tmp_path, monkeypatch):
+    monkeypatch.setattr("zoo.cli.attend._LARGE_BYTES", 100)
+    monkeypatch.setattr("zoo.inspection.stored.MAX_LISTED", 5)
+    file = tmp_path / "view.json"
+    assert "--layers and --heads save less" in run(G2P, "zoo", "-o", file)
+    (weights,) = json.loads(file.read_text())["weights"]
+    assert weights["array"] == "<f4"
+    assert "the same" in run(file, "--verify")
 
 
 def test_a_page_is_verified(tmp_path):

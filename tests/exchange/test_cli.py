@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -263,3 +264,18 @@ def test_shipped_maps_are_listed():
     listed = json.loads(_run("list --maps --json"))
     assert {"llama2c", "g2p-en", "gat-cora", "nano-ocr"} <= {row["name"] for row in listed}
     assert "llama2c" in _run("list --maps")
+
+
+def test_a_check_runs_on_the_device_that_is_named(folder):
+    batch = {"source": torch.tensor([[1, 2, 3]]), "target": torch.tensor([[1, 4]])}
+    plan = plan_import("weights.safetensors", spec="spec.yaml", map="map.yaml")
+    with torch.no_grad():
+        logits = plan.load().eval()(batch).logits
+    arrays = {f"batch.{key}": value.numpy() for key, value in batch.items()}
+    numpy.savez("check.npz", **arrays, **{"output.logits": logits.numpy()})
+    command = [*IMPORT.split(), "--check", "check.npz"]
+    done = CliRunner().invoke(app, [*command, "--device", "nowhere"])
+    assert "nowhere" in str(done.exception)
+    assert not (folder / "model.safetensors").exists()
+    done = CliRunner().invoke(app, [*command, "--device", "cpu"])
+    assert done.exit_code == 0, done.exception

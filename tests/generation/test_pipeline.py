@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo.cli.main import app
 from zoo.data.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
-from zoo.generation.pipeline import _decode_pieces
+from zoo.generation.pipeline import _decode_pieces, generate_batches
 
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
 
@@ -113,6 +113,19 @@ def test_samplers_filters_and_seeds(tokenizer):
     assert zoo.generate(model, ["the"] * 3, seed=2, **top_p) != first
     once = zoo.generate(model, ["the"], filters=[{"type": "no-repeat-ngram", "n": 1}], max_length=9)
     assert len(set(once[0][0].tokens)) == len(once[0][0].tokens)
+
+
+def test_batches_of_inputs_give_their_outputs_in_order():
+    model = zoo.compose("gpt2-tiny")
+    rows = [[5], [6, 7], [8], [9], [5, 6]]
+    expected = [found[0].tokens for found in zoo.generate(model, rows, max_length=5)]
+    batches = list(generate_batches(model, rows, 2, max_length=5))
+    assert [len(each) for each in batches] == [2, 2, 1]
+    assert [found[0].tokens for each in batches for found in each] == expected
+    sampled = list(generate_batches(model, [[5]] * 3, 1, sampler="temperature", seed=1))
+    assert sampled[0] != sampled[1]  # the random numbers continue
+    with pytest.raises(zoo.ZooError, match="input 4"):
+        list(generate_batches(model, [*rows[:3], [999_999]], 2))
 
 
 def test_batching_a_model_without_padding_does_not_change_the_output():

@@ -64,6 +64,19 @@ def test_card_of_a_shipped_spec_has_paper_and_licence(name: str) -> None:
     assert eval_results(card_data) is None
 
 
+def test_a_card_has_tables_and_the_provenance_as_yaml() -> None:
+    from markdown_it import MarkdownIt
+
+    spec = zoo.load_spec("bahdanau-small")
+    report, providers = zoo.check("bahdanau-small"), spec.providers()
+    stored = {"train": {"steps": 3, "data": {"file": "a|b"}}, "metrics": {"bleu": 1.5}}
+    card = model_card(CardData("org/name", report, spec.resolve(), providers, provenance=stored))
+    tokens = MarkdownIt().enable("table").parse(card.split("---\n", 2)[2])
+    assert sum(token.type == "table_open" for token in tokens) == 2  # results and parts
+    blocks = [token for token in tokens if token.type == "fence" and token.info == "yaml"]
+    assert yaml.safe_load(blocks[-1].content) == {"train": stored["train"]}
+
+
 def test_results_are_shown_by_their_label() -> None:
     from zoo.hub.catalogue import load_catalogue
 

@@ -4,6 +4,7 @@ import itertools
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -11,7 +12,9 @@ from matplotlib.text import Text
 
 import zoo
 from zoo.inspection.drawing import draw_view
-from zoo.inspection.graph_panel import choose_nodes, place_nodes
+from zoo.inspection.graph_panel import DIAMETER, choose_nodes, place_nodes
+from zoo.inspection.node_labels import label_nodes
+from zoo.inspection.panels import Ruler
 from zoo.inspection.saving import save_view, select_layers
 from zoo.inspection.view import Axis, Equation, LayerView, View
 
@@ -39,8 +42,8 @@ def _images(layer_kind="cross", grid=(4, 6), T=3, extra=0):
     return replace(view, layers=[layer], images={"source": pixels})
 
 
-def _graph(nodes, edges):
-    axis = Axis("node", [str(i) for i in range(nodes)])
+def _graph(nodes, edges, name="{}"):
+    axis = Axis("node", [name.format(i) for i in range(nodes)])
     layer = LayerView("encoder.layers.0", "edges", torch.rand(2, edges), axis, axis, [ADDITIVE])
     pairs = torch.randint(0, nodes, (2, edges), generator=torch.Generator().manual_seed(0))
     return View("a-graph", {}, None, [layer], {}, {}, edges=pairs)
@@ -66,6 +69,9 @@ VIEWS = {
     "glimpses": _images("glimpses"),
     "graph": _graph(12, 30),
     "large graph": _graph(400, 3000),
+    "classes of nodes": _graph(12, 30, "n{} · red"),
+    "titles of nodes": _graph(12, 30, "A study of the attention of networks {}"),
+    "titles of many nodes": _graph(400, 3000, "A study of the attention of networks $x_{{{}"),
     "frames": _frames(),
 }
 
@@ -140,6 +146,26 @@ def test_a_graph_is_drawn_around_the_node_with_the_most_edges():
     nodes = choose_nodes(torch.stack([target, source]), torch.rand(100), count=20)
     assert len(nodes) == 20
     assert 7 in nodes
+
+
+def test_nodes_have_names_classes_or_numbers_with_a_note():
+    def texts(name):
+        return [text for text, _ in _boxes(draw_view(VIEWS[name]))]
+
+    assert "The number of a node is its place in the graph, from 0." in texts("graph")
+    assert {"n3", "red"} <= set(texts("classes of nodes"))
+    beside = [text for text in texts("titles of nodes") if text.startswith("A study")]
+    assert beside == ["A study of the attent…"] * 22  # 11 nodes with edges in each of 2 heads
+
+
+def test_names_of_nodes_without_room_are_below_the_picture():
+    names = [f"A study of the attention of graph networks, part {i}" for i in range(30)]
+    places = np.stack([np.linspace(0, 1, 30), np.full(30, 0.5)], axis=1)
+    labels = label_nodes(names, [3, 17, *range(20, 30)], places[:12] / 2, DIAMETER, Ruler())
+    assert labels.beside == ()
+    assert labels.circles[:2] == ("3", "17")
+    first = "Nodes: 3 A study of the attention of graph netwo…; 17 A study"
+    assert labels.note.startswith(first)
 
 
 def test_neighbours_are_close_to_each_other():

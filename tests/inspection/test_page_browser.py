@@ -4,12 +4,14 @@ import functools
 import http.server
 import re
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
 from view_kit import VIEWS, graph_view, image_view, long_view, step_view, text_view
 
 from zoo.inspection.page import page_text, write_page
+from zoo.inspection.view import Axis
 
 VIEWPORT = {"width": 1280, "height": 900}
 
@@ -268,7 +270,35 @@ def test_edges_of_a_graph(open_view):
     edges = (targets == 1).nonzero().flatten()
     weights, order = view.layers[0].weights[0, edges].sort(descending=True)
     assert shown(tab) == pytest.approx(weights[1].item(), abs=0.0025)
+    assert "nodes have numbers from 0" in page.inner_text(".main")
     assert f"node “1” ← node “{sources[edges[order[1]]]}”" in page.inner_text(".readout")
+
+
+def test_long_names_of_nodes_are_shortened_and_shown_under_the_pointer(open_view):
+    names = [f"A study of the attention of graph networks {i}" for i in range(9)]
+    axis = Axis("node", names)
+    view = graph_view()
+    layer = replace(view.layers[0], rows=axis, columns=axis)
+    tab = open_view(replace(view, layers=[layer]), fragment="#row=4")
+    page = tab.page
+    # Borders stay empty: no plate of a node is cut off.
+    assert page.evaluate(
+        """() => {
+          const map = document.querySelector(".map canvas"), {width, height} = map;
+          const data = map.getContext("2d").getImageData(0, 0, width, height).data;
+          return [...Array(height).keys()].every((y) =>
+            data[4 * y * width + 3] === 0 && data[4 * (y * width + width - 1) + 3] === 0);
+        }"""
+    )
+    canvas = page.locator(".map canvas").nth(1)
+    box = canvas.bounding_box()
+    shown = set()
+    for x in range(10, int(box["width"]), 40):
+        for y in range(6, int(box["height"]), 24):
+            page.mouse.move(box["x"] + x, box["y"] + y)
+            shown.add(canvas.get_attribute("title"))
+    assert shown == {"", *names}
+    assert "numbers from 0" not in page.inner_text(".main")
 
 
 def test_long_inputs_say_that_they_are_pooled(open_view, monkeypatch):

@@ -13,6 +13,7 @@ from zoo.errors import SpecError, ZooWarning
 from zoo.registry.component_registry import default_registry
 from zoo.spec.document import read_text
 from zoo.spec.extending import MAX_EXTENDS
+from zoo.spec.schema import spec_schema
 from zoo.spec.spec import draft_spec
 
 SHIPPED = sorted(default_registry().specs)
@@ -221,3 +222,18 @@ def test_a_file_of_a_shipped_name_does_not_replace_the_spec(tmp_path, monkeypatc
         assert load_spec("transformer-tiny").name == "transformer-tiny"
     with pytest.raises(SpecError, match="not"):
         load_spec("./transformer-tiny")
+
+
+def test_every_reference_of_the_schema_has_a_definition():
+    schema = spec_schema(default_registry())
+
+    def references(node):
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                yield node["$ref"]
+            node = list(node.values())
+        for each in node if isinstance(node, list) else ():
+            yield from references(each)
+
+    missing = {ref for ref in references(schema) if ref.split("/")[-1] not in schema["$defs"]}
+    assert missing == set()

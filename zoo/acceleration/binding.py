@@ -74,7 +74,7 @@ def accelerate(
     registry = registry or default_registry()
     found = registry.accelerations if enabled and not is_off() else {}
     classes = registry.accelerated
-    for part in list(each_part(target)) if isinstance(target, nn.Module) else [target]:
+    for part in each_part(target) if isinstance(target, nn.Module) else [target]:
         plain = plain_class(part)
         if isinstance(part, Accelerated):
             if enabled and plain in found:

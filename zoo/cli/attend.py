@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zoo.cli.completion import complete_sampler
-from zoo.cli.examples import example_inputs, open_examples
+from zoo.cli.examples import example_inputs, node_names, open_examples
 from zoo.cli.inputs import parse_ids
-from zoo.cli.output import DataOption, ModelArgument, parse_data, parse_yaml
+from zoo.cli.output import DataOption, ModelArgument, format_bytes, parse_data, parse_yaml
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 from zoo.cli.terminal import console
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from zoo.inspection.saving import SavedView
     from zoo.interfaces import Model
 
+_LARGE_BYTES = 50_000_000
 EXAMPLE = "zoo attend tatoeba-por-eng-transformer 'A casa é bonita.' -o attention.html"
 
 
@@ -109,8 +111,9 @@ def command(
     if file is not None:
         check_suffix(file)
     loaded = load(model, base=base, device=default_device(device))
+    nodes = None
     if data:
-        value = _read_example(loaded, model, parse_data(data), example)
+        value, nodes = _read_example(loaded, model, parse_data(data), example)
     else:
         value = _parse_inputs(inputs or [], ids=ids)
     options = OutputOptions(
@@ -120,7 +123,7 @@ def command(
         max_length=max_length,
         seed=seed,
     )
-    view = view_output(loaded, value, options, source=model)
+    view = view_output(loaded, value, options, source=model, nodes=nodes)
     if layers or heads:
         view = select_layers(view, layers or [], None if heads is None else _parse_heads(heads))
     if file is None:
@@ -128,6 +131,10 @@ def command(
         return
     save_view(view, file)
     print(f"saved {file}")
+    size = file.stat().st_size
+    if size > _LARGE_BYTES:
+        hint = "--layers and --heads save less, and .html pools long inputs"
+        print(f"note: {file} has {format_bytes(size)}; {hint}", file=sys.stderr)
 
 
 def _print_view(view: SavedView, *, is_chosen: bool) -> None:
@@ -155,13 +162,16 @@ def _verify(path: Path, model: str | None, device: str) -> None:
     print(f"{path}: {found}")
 
 
-def _read_example(model: Model, source: str, data: dict[str, Any], number: int) -> dict[str, Any]:
+def _read_example(
+    model: Model, source: str, data: dict[str, Any], number: int
+) -> tuple[dict[str, Any], list[str] | None]:
+    """Return the inputs of an example, and the names of its nodes if it is a graph."""
     from zoo.errors import ZooError
 
     examples = open_examples(source, data)
     if number > len(examples):
         raise ZooError(f"--example {number}: the dataset has {len(examples):,} examples")
-    return example_inputs(model, examples[number - 1])
+    return example_inputs(model, examples[number - 1]), node_names(examples, number - 1)
 
 
 def _parse_inputs(texts: list[str], *, ids: bool) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +19,13 @@ from zoo.cli.inputs import (
     warn_unknown,
 )
 from zoo.cli.output import JsonOption, ModelArgument, parse_yaml, print_json
-from zoo.cli.progress import activity
+from zoo.cli.progress import activity, task_progress
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
+if TYPE_CHECKING:
+    from zoo.generation.pipeline import Hypothesis
+
+_BATCH = 32
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
 
 
@@ -91,7 +96,6 @@ def command(
     model does not know.
     """
     from zoo.cli.predict import predict_lines, print_predictions
-    from zoo.generation.pipeline import generate
     from zoo.generation.prediction import can_predict
     from zoo.hub.models import load
 
@@ -130,8 +134,8 @@ def command(
         with read.report_lines():
             _stream(loaded, inputs, options)
         return
-    with read.report_lines(), activity("generating"):
-        results = generate(loaded, inputs, **options)
+    with read.report_lines():
+        results = _generate(loaded, inputs, options)
     if as_json:
         print_json(
             [
@@ -143,6 +147,20 @@ def command(
     for hypotheses in results:
         best = hypotheses[0]
         print(best.text if best.text is not None else " ".join(map(str, best.tokens)))
+
+
+def _generate(model: Any, inputs: list[Any], options: dict[str, Any]) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each input; with more than one batch, a bar counts the inputs."""
+    from zoo.generation.pipeline import generate_batches
+
+    results: list[list[Hypothesis]] = []
+    shown = activity("generating") if len(inputs) <= _BATCH else nullcontext()
+    with shown, task_progress() if len(inputs) > _BATCH else nullcontext() as report:
+        for found in generate_batches(model, inputs, _BATCH, **options):
+            results += found
+            if report is not None:
+                report("generating", len(results), len(inputs))
+    return results
 
 
 def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:

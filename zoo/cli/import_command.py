@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.completion import complete_model, complete_spec
+from zoo.cli.completion import complete_device, complete_model, complete_spec
 from zoo.cli.exchange_options import (
     DryRunOption,
     DtypeOption,
@@ -79,6 +79,13 @@ def command(
         ),
     ] = None,
     dry_run: DryRunOption = False,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="With --check: the device of the model, for example cuda:1; default: cpu.",
+            autocompletion=complete_device,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Import a model of another library. Its weights are mapped; none of its code is executed.
@@ -107,11 +114,12 @@ def command(
         with skip_dynamo_import():
             import_plan = plan_source(source, spec=spec, map=map, **options)
         result = None
+        settings: dict[str, Any] = {"tolerance": tolerance, "device": device or "cpu"}
         with activity("comparing with the original"):
             if check is not None:
-                import_plan, result = import_plan.check(check, tolerance=tolerance)
+                import_plan, result = import_plan.check(check, **settings)
             elif check_original:
-                import_plan, result = import_plan.check_with_original(tolerance=tolerance)
+                import_plan, result = import_plan.check_with_original(**settings)
         if result is not None and result.failures and not force:
             hint = "nothing was written; --force writes the model anyway"
             raise ZooError(f"{result.message()}\n  {hint}")

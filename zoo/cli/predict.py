@@ -15,7 +15,7 @@ from zoo.cli.progress import task_progress
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
 
 if TYPE_CHECKING:
-    from zoo.interfaces import Model, Preprocessor
+    from zoo.interfaces import Examples, Model, Preprocessor
 
 EXAMPLE = "zoo predict run 'a fine film'"
 _BATCH = 32
@@ -135,6 +135,16 @@ def predict_lines(model: Model, lines: Sequence[str], top: int = 5) -> list[Row]
     return _predict(model, ((line, line, None) for line in lines), len(lines), top)
 
 
+def predict_example(model: Model, examples: Examples, index: int, top: int = 5) -> Row:
+    """Predict the classes of an example of a dataset, or of its positions."""
+    return _predict(model, [_example_item(model, examples, index)], 1, top)[0]
+
+
+def _example_item(model: Model, examples: Examples, index: int) -> _Item:
+    value = example_inputs(model, examples[index])
+    return examples.origin(index), value, examples.position_names(index)
+
+
 def _predict(model: Model, items: Iterable[_Item], count: int, top: int) -> list[Row]:
     with task_progress() as progress:
         return _predict_batches(
@@ -182,11 +192,6 @@ def _predict_dataset(
 ) -> list[Row]:
     """Predict the classes of the examples of a dataset."""
     examples = open_examples(source, data, part)
-
-    def items() -> Iterator[_Item]:
-        for index in range(len(examples)):
-            value = example_inputs(model, examples[index])
-            yield examples.origin(index), value, examples.position_names(index)
-
-    rows = _predict(model, items(), len(examples), top)
+    items = (_example_item(model, examples, index) for index in range(len(examples)))
+    rows = _predict(model, items, len(examples), top)
     return [row._replace(from_dataset=True) for row in rows]

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zoo.cli.completion import complete_plugin
+from zoo.cli.completion import complete_device, complete_plugin
 from zoo.cli.output import JsonOption, print_json, print_rows
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
 
 if TYPE_CHECKING:
+    import torch
+
+    from zoo.interfaces.importer import Importer
+    from zoo.plugin import Component
     from zoo.testing import Outcome
 
 EXAMPLE = "zoo test-plugin luong"
@@ -27,6 +31,13 @@ def command(
             autocompletion=complete_plugin,
         ),
     ],
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where components compute, for example cuda. Models are always compared on all.",
+            autocompletion=complete_device,
+        ),
+    ] = "cpu",
     as_json: JsonOption = False,
 ) -> None:
     """Run all laws on each component and importer of a plugin; the exit code is 1 if one fails."""
@@ -34,8 +45,9 @@ def command(
 
     from zoo.errors import RegistryError, suggest
     from zoo.registry.component_registry import default_registry
-    from zoo.testing import run_laws
+    from zoo.spec.composition import resolve_device
 
+    place = resolve_device(device)
     found = [plugin for plugin in default_registry().plugins if plugin.name == name]
     if not found:
         known = [plugin.name for plugin in default_registry().plugins]
@@ -47,13 +59,26 @@ def command(
     silent = as_json or not shows_progress()
     stderr = console(stderr=True)
     for subject in track(subjects, "running laws", transient=True, console=stderr, disable=silent):
-        outcomes += run_laws(subject)
+        outcomes += _run_laws(subject, place)
     if as_json:
         print_json({"faults": faults, "outcomes": [vars(outcome) for outcome in outcomes]})
     else:
         _print(outcomes, faults)
     if faults or any(outcome.status == "failed" for outcome in outcomes):
         raise typer.Exit(1)
+
+
+def _run_laws(subject: type[Component] | Importer, device: torch.device) -> list[Outcome]:
+    """Run the laws of a component on a device; models and importers choose devices themselves."""
+    import torch
+
+    from zoo.interfaces import Model
+    from zoo.testing import run_laws
+
+    if device.type == "cpu" or not isinstance(subject, type) or issubclass(subject, Model):
+        return list(run_laws(subject))
+    with torch.device(device):
+        return list(run_laws(subject))
 
 
 def _print(outcomes: list[Outcome], faults: list[str]) -> None:

@@ -33,7 +33,13 @@ from zoo.interfaces.tensors import TensorMeta
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.registry.plugin_call import PluginCall
-from zoo.spec.composition import attach_metadata, build_on_meta, resolve_dtype, validate_spec
+from zoo.spec.composition import (
+    attach_metadata,
+    build_on_meta,
+    resolve_device,
+    resolve_dtype,
+    validate_spec,
+)
 from zoo.spec.spec import Source, Spec
 
 MAX_IN_MEMORY = 200_000_000
@@ -53,13 +59,13 @@ class ImportPlan:
     original: Callable[[], Mapping[str, Tensor]] | None = None
     """Computes inputs and outputs with the other library; None without an importer."""
 
-    def load(self, dtype: torch.dtype | None = None) -> Model:
+    def load(self, dtype: torch.dtype | None = None, device: str | torch.device = "cpu") -> Model:
         """Return the model with its weights, without writing a file."""
         name, tensors = self.provenance["imported"], dict(self.tensors.run(self.read))
-        return load_weights(name, self.spec, tensors, device=torch.device("cpu"), dtype=dtype)
+        return load_weights(name, self.spec, tensors, device=resolve_device(device), dtype=dtype)
 
     def check_with_original(
-        self, *, tolerance: float = TOLERANCE
+        self, *, tolerance: float = TOLERANCE, device: str | torch.device = "cpu"
     ) -> tuple[ImportPlan, CheckResult]:
         """Compare the model in float32 with the other library's, for random inputs; as `check`."""
         if self.original is None:
@@ -68,7 +74,7 @@ class ImportPlan:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "random-inputs.npz"
             numpy.savez(file, **arrays)  # type: ignore[arg-type]
-            return self.check(file, tolerance=tolerance, dtype=torch.float32)
+            return self.check(file, tolerance=tolerance, dtype=torch.float32, device=device)
 
     def check(
         self,
@@ -76,6 +82,7 @@ class ImportPlan:
         *,
         tolerance: float = TOLERANCE,
         dtype: torch.dtype | None = None,
+        device: str | torch.device = "cpu",
     ) -> tuple[ImportPlan, CheckResult]:
         """Compare the model with the original's outputs in a file (`check_outputs`).
 
@@ -83,9 +90,8 @@ class ImportPlan:
             The plan with the result in its provenance, and the result.
         """
         their_modules = related_modules(self.tensors)
-        result = check_outputs(
-            self.load(dtype), file, tolerance=tolerance, their_modules=their_modules
-        )
+        model = self.load(dtype, device)
+        result = check_outputs(model, file, tolerance=tolerance, their_modules=their_modules)
         return replace(self, provenance={**self.provenance, "check": result.as_json()}), result
 
     def write(

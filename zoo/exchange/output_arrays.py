@@ -51,7 +51,8 @@ def compare_arrays(
     valid: Tensor | None = None,
 ) -> Comparison:
     """Return the largest difference and the largest value; NaN in the file is not compared."""
-    expected, actual = expected.double(), actual.double()
+    expected, actual = expected.double(), actual.double().cpu()
+    valid = None if valid is None else valid.cpu()
     if not name.startswith(OUTPUT):  # an activation for all examples may have no batch dimension
         while expected.dim() > actual.dim() and expected.shape[0] == 1:
             expected = expected[0]

@@ -52,8 +52,11 @@ def check_outputs(
         for name in expected
         if not name.startswith(OUTPUT)
     }
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-    batch = {k: v.to(dtype) if v.is_floating_point() else v for k, v in batch.items()}
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
+    batch = {
+        k: v.to(like.device, like.dtype if v.is_floating_point() else None)
+        for k, v in batch.items()
+    }
     outputs, activations, executed = _run(path, model, batch, set(modules.values()))
     comparisons = [
         compare_arrays(path, name, module, activations[module], expected[name])

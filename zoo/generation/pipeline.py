@@ -12,7 +12,7 @@ from torch import Tensor
 from zoo.acceleration import accelerate
 from zoo.data.special_tokens import tokens_before_eos
 from zoo.data.tokenizer import Tokenizer
-from zoo.errors import SpecError, ZooError
+from zoo.errors import InputError, SpecError, ZooError
 from zoo.generation.loop import stream_tokens
 from zoo.generation.raw_inputs import model_device
 from zoo.generation.request import DecodeRequest
@@ -67,6 +67,31 @@ def generate(
     """
     request = build_request(model, sampler, filters, max_length, seed, registry)
     return generate_batch(model, _encode(model, inputs, prompt, registry), request, registry)
+
+
+def generate_batches(
+    model: Model,
+    inputs: Sequence[Any],
+    batch_size: int,
+    *,
+    sampler: ComponentSpec | Sampler | None = None,
+    filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
+    max_length: int = 64,
+    seed: int | None = None,
+    registry: ComponentRegistry | None = None,
+) -> Iterator[list[list[Hypothesis]]]:
+    """Yield what `generate` returns for a few inputs after the other, so that memory is bounded.
+
+    The random numbers of a batch follow those of the batch before.
+    """
+    request = build_request(model, sampler, filters, max_length, seed, registry)
+    for start in range(0, len(inputs), batch_size):
+        try:
+            batch = _encode(model, inputs[start : start + batch_size], prompt, registry)
+        except InputError as error:
+            raise InputError(error.message, start + error.number) from None
+        yield generate_batch(model, batch, request, registry)
 
 
 def generate_batch(

@@ -136,9 +136,10 @@ def vocab_size(decoder: Decoder) -> int | None:
 
 def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     """Return the tokens after each prompt: [B, N, total_length] -> [B, N, T], padded."""
-    total_length = tokens.shape[-1]
-    start = prompts.prefix.shape[1] + prompts.forced_lengths[:, None, None]  # [B, 1, 1]
-    index = start + torch.arange(prompts.max_length, device=tokens.device)  # [B, 1, max_length]
+    device, total_length = tokens.device, tokens.shape[-1]
+    tokens, forced = tokens.cpu(), prompts.forced_lengths.cpu()  # small operations
+    start = prompts.prefix.shape[1] + forced[:, None, None]  # [B, 1, 1]
+    index = start + torch.arange(prompts.max_length, device=start.device)  # [B, 1, max_length]
     generated = tokens.gather(2, index.clamp(max=total_length - 1).expand(-1, tokens.shape[1], -1))
     generated = generated.masked_fill(index >= total_length, prompts.pad)
     is_end = torch.zeros_like(generated, dtype=torch.bool)
@@ -148,4 +149,4 @@ def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     valid = (ends_before == 0) & (is_end | (generated != prompts.pad))
     positions = torch.arange(1, prompts.max_length + 1, device=tokens.device)
     longest = int((valid.flatten(0, 1).any(dim=0) * positions).max())
-    return generated[..., : max(longest, 1)]
+    return generated[..., : max(longest, 1)].to(device)

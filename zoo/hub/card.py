@@ -105,7 +105,7 @@ def model_card(card_data: CardData) -> str:
     hidden = ("metrics", "originals")  # the latter are for exports, one entry per tensor
     provenance = {k: v for k, v in card_data.provenance.items() if k not in hidden}
     if provenance:
-        sections += ["## Provenance", _table(("key", "value"), list(provenance.items()))]
+        sections += ["## Provenance", _code_block("yaml", _yaml(provenance))]
     if card_data.licence:
         sections += ["## Licence", _plain(card_data.licence)]
     papers = [card_data.published.paper] if card_data.published else card_data.papers
@@ -231,8 +231,9 @@ def _result_rows(card_data: CardData) -> list[tuple[Any, ...]]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(_cell(value) for value in line) + " |" for line in lines)
+    lines = [[_cell(value) for value in line] for line in (head, *rows)]
+    lines.insert(1, ["---"] * len(head))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ def attend(
     prompt: str | Sequence[int] | None = None,
     max_length: int | None = None,
     seed: int | None = None,
+    nodes: Sequence[str] | None = None,
     device: str | torch.device = "cpu",
     registry: ComponentRegistry | None = None,
 ) -> SavedView:
@@ -46,6 +48,7 @@ def attend(
         output: the output, as text or token IDs, instead of a generated one.
         sampler, filters, prompt, seed: as those of `zoo.generate`.
         max_length: maximum number of generated tokens; 64 if None.
+        nodes: the names of the nodes of a graph; numbers from 0 if None.
         device: where a model that is named is loaded.
 
     Raises:
@@ -60,7 +63,7 @@ def attend(
         seed=seed,
     )
     loaded = model if isinstance(model, Model) else load(model, device=device, registry=registry)
-    return view_output(loaded, inputs, options, source=model, registry=registry)
+    return view_output(loaded, inputs, options, source=model, nodes=nodes, registry=registry)
 
 
 def view_output(
@@ -69,10 +72,11 @@ def view_output(
     options: OutputOptions,
     *,
     source: Model | Source,
+    nodes: Sequence[str] | None = None,
     registry: ComponentRegistry | None = None,
 ) -> SavedView:
     """Return what a loaded model attends to; `source` is what it was loaded from."""
-    looked_at = prepare_pass(loaded, inputs, options, registry)
+    looked_at = replace(prepare_pass(loaded, inputs, options, registry), nodes=nodes)
     layers = view_layers(loaded, looked_at)
     if not layers:
         raise ZooError(

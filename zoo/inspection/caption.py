@@ -44,7 +44,7 @@ def caption_lines(view: View, width: float, ruler: Ruler) -> list[Line]:
     """Return the caption of a picture of a width in inches."""
     lines: list[Line] = []
     for equation in distinct_equations(view):
-        for text in _wrap(describe_equation(equation), width, ruler):
+        for text in wrap_text(describe_equation(equation), width, ruler):
             lines.append(Line(text, False, line_height()))
         lines += _equation_lines(equation_parts(equation.text), width, ruler)
     return lines
@@ -56,7 +56,7 @@ def _equation_lines(parts: Sequence[str], width: float, ruler: Ruler) -> Iterato
     for part in parts:
         longer = _to_math([*line, part])
         if not _is_drawable(longer):
-            yield from (Line(text, False, line_height()) for text in _wrap(part, width, ruler))
+            yield from (Line(text, False, line_height()) for text in wrap_text(part, width, ruler))
         elif line and ruler.size(longer, math=True)[0] > width:
             yield _math_line(line, ruler)
             line = [part]
@@ -86,7 +86,8 @@ def _is_drawable(text: str) -> bool:
     return True
 
 
-def _wrap(text: str, width: float, ruler: Ruler) -> Iterator[str]:
+def wrap_text(text: str, width: float, ruler: Ruler) -> Iterator[str]:
+    """Yield the lines of a text that is broken at words where it is wider than a width."""
     line = ""
     for word in text.split():
         longer = f"{line} {word}".strip()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from zoo.errors import truncate
-from zoo.inspection.caption import Line, caption_lines
+from zoo.inspection.caption import Line, caption_lines, wrap_text
 from zoo.inspection.heat_panel import MAP
 from zoo.inspection.layer_rows import PanelRow, layer_rows
 from zoo.inspection.panels import FONT, GAP, Box, Panel, Ruler, line_height
@@ -51,7 +51,7 @@ def _wrap(row: PanelRow, ruler: Ruler) -> Iterator[PanelRow]:
             panels, width = [], 0.0
         panels.append(panel)
         width += own
-    yield PanelRow(row.title, panels, row.vmax)
+    yield PanelRow(row.title, panels, row.vmax, row.note)
 
 
 def _find_title(view: View) -> str:
@@ -69,20 +69,25 @@ def _place(rows: Sequence[PanelRow], title: str, view: View, ruler: Ruler) -> An
     titles = [ruler.width(row.title) for row in rows] + [ruler.width(title, _TITLE)]
     width = max(*widths, *titles, 4.5)
     lines = caption_lines(view, width, ruler)
+    notes = [list(wrap_text(row.note, width, ruler)) if row.note else [] for row in rows]
     heights = [
         max(b.top for b in row) + max(b.height + b.bottom for b in row) + line_height() + GAP
         for row in boxes
     ]
     below = sum(line.height for line in lines)
+    below += sum(len(note) for note in notes) * line_height()
     total = sum(heights) + below + line_height(_TITLE) + 3 * _MARGIN
     page = (width + 2 * _MARGIN, total)
     figure = new_figure(*page, layout=None)
     _write(figure, page, _MARGIN, _MARGIN, title, _TITLE)
     y = _MARGIN + line_height(_TITLE) + 0.05
-    for row, row_boxes, height in zip(rows, boxes, heights, strict=True):
+    for row, row_boxes, height, note in zip(rows, boxes, heights, notes, strict=True):
         _write(figure, page, _MARGIN, y, row.title, FONT, weight="bold")
         _draw_row(figure, page, y + line_height(), row, row_boxes)
         y += height
+        for text in note:
+            _write(figure, page, _MARGIN, y - GAP / 2, text, FONT, color="#444444")
+            y += line_height()
     _write_caption(figure, page, y + _MARGIN, lines)
     return figure
 

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.inspection.heat_panel import MAP
+from zoo.inspection.node_labels import MARGIN, SIZE, NodeLabels
 from zoo.inspection.panels import FONT, Box, Panel, Ruler, line_height
 
 MAX_NODES = 40
-_SIDE = 3.2
 _ITERATIONS, _GRAVITY = 200, 0.6
 _POINTS = 12.5
-"""Diameter of a node."""
+DIAMETER = _POINTS / 72
+"""Diameter of a node, in inches."""
 _CIRCLE = 0.065
 """Distance of the centres of two nodes that do not touch, as a share of the side."""
 
@@ -34,6 +35,7 @@ class GraphPanel(Panel):
         weights: [E].
         nodes: the nodes that are drawn.
         places: x and y of each of them from 0 to 1 [N, 2].
+        labels: their texts.
         title: printed above.
     """
 
@@ -41,11 +43,13 @@ class GraphPanel(Panel):
     weights: Tensor
     nodes: Tensor
     places: NDArray[np.float64]
+    labels: NodeLabels
     title: str
 
     def measure(self, ruler: Ruler) -> Box:
-        over = max(0.0, ruler.width(self.title) - _SIDE)
-        return Box(_SIDE, _SIDE, top=line_height() + 0.04, right=over)
+        side = self.labels.side
+        over = max(0.0, ruler.width(self.title) - side)
+        return Box(side, side, top=line_height() + 0.04, right=over)
 
     def draw(self, axes: Any, vmax: float) -> None:
         from matplotlib import colormaps
@@ -70,21 +74,32 @@ class GraphPanel(Panel):
             for t, s, w in zip(*self.edges.tolist(), self.weights.tolist(), strict=True)
             if t == s
         }
-        for node, (x, y) in at.items():
+        for (node, (x, y)), text in zip(at.items(), self.labels.circles, strict=True):
             face = colours(loops.get(node, 0.0))
             dark = sum(face[:3]) < 1.5
             circle = {"markersize": _POINTS, "markeredgecolor": "grey", "mew": 0.4, "zorder": 4}
             axes.plot(x, y, "o", color=face, **circle)
-            size = min(5.5, 1.45 * _POINTS / len(str(node)))  # inside the circle
-            colour = "white" if dark else "black"
-            style = {"fontsize": size, "ha": "center", "va": "center", "zorder": 5}
-            axes.text(x, y, str(node), color=colour, **style)
-        axes.set_xlim(-0.06, 1.06)
-        axes.set_ylim(-0.06, 1.06)
+            size = min(SIZE, 1.45 * _POINTS / max(len(text), 1))  # inside the circle
+            self._write(axes, text, x, y, size, "white" if dark else "black")
+        for text, x, y in self.labels.beside:
+            self._write(axes, text, x, y, SIZE, "black", halo=True)
+        axes.set_xlim(-MARGIN, 1 + MARGIN)
+        axes.set_ylim(-MARGIN, 1 + MARGIN)
         axes.set_xticks([])
         axes.set_yticks([])
         axes.set_axis_off()
         axes.set_title(self.title, fontsize=FONT, loc="left", pad=2, parse_math=False)
+
+    @staticmethod
+    def _write(
+        axes: Any, text: str, x: float, y: float, size: float, colour: str, *, halo: bool = False
+    ) -> None:
+        """Write a text around its centre, above edges; with a halo, they do not cross it."""
+        from matplotlib.patheffects import withStroke
+
+        effects = [withStroke(linewidth=1.4, foreground="white")] if halo else []
+        style = {"ha": "center", "va": "center", "zorder": 5, "path_effects": effects}
+        axes.text(x, y, text, fontsize=size, color=colour, parse_math=False, **style)
 
 
 def choose_nodes(edges: Tensor, weights: Tensor, count: int = MAX_NODES) -> Tensor:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from zoo.inspection.graph_panel import GraphPanel, choose_nodes, place_nodes
+from zoo.inspection.graph_panel import DIAMETER, GraphPanel, choose_nodes, place_nodes
 from zoo.inspection.heat_panel import HeatPanel
 from zoo.inspection.image_panel import GlimpsePanel, OverlayPanel
+from zoo.inspection.node_labels import label_nodes
 from zoo.inspection.panels import Box, Panel, Ruler
 from zoo.inspection.view import LayerView, View
 
@@ -28,11 +29,13 @@ class PanelRow:
     Args:
         title: printed above.
         vmax: the value of the brightest colour.
+        note: printed below.
     """
 
     title: str
     panels: Sequence[Panel]
     vmax: float
+    note: str = ""
 
     def measure(self, ruler: Ruler) -> list[Box]:
         return [panel.measure(ruler) for panel in self.panels]
@@ -130,11 +133,12 @@ def _graph_row(edges: Tensor, layer: LayerView, heads: Sequence[str], title: str
     nodes = choose_nodes(edges, layer.weights.mean(dim=0))
     inside = (edges[..., None] == nodes).any(dim=-1).all(dim=0)  # [E]
     places = place_nodes(edges[:, inside], nodes)
-    total = len(layer.rows.labels)
-    if len(nodes) < total:
-        title += f", {len(nodes)} of {total:,} nodes"
+    names = layer.rows.labels
+    if len(nodes) < len(names):
+        title += f", {len(nodes)} of {len(names):,} nodes"
+    labels = label_nodes(names, nodes.tolist(), places, DIAMETER, Ruler())
     panels = [
-        GraphPanel(edges[:, inside], weights[inside], nodes, places, head)
+        GraphPanel(edges[:, inside], weights[inside], nodes, places, labels, head)
         for weights, head in zip(layer.weights, heads, strict=True)
     ]
-    return PanelRow(title, panels, _largest(layer.weights[:, inside]))
+    return PanelRow(title, panels, _largest(layer.weights[:, inside]), labels.note)

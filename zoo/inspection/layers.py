@@ -41,7 +41,7 @@ def view_layers(model: Model, looked_at: Pass) -> list[LayerView]:
         equations = find_equations(model, path)
         for name, weights, is_stepwise in _join_calls(path, calls, dependence[path]):
             if weights.dim() == 2:
-                nodes = _nodes(schema, looked_at.batch)
+                nodes = _nodes(schema, looked_at)
                 layers.append(LayerView(name, "edges", weights, nodes, nodes, equations))
                 continue
             kind, rows, columns = _classify(
@@ -88,14 +88,18 @@ def _edges_key(schema: BatchSchema, batch: Mapping[str, Tensor]) -> str:
     return keys[0]
 
 
-def _nodes(schema: BatchSchema, batch: Mapping[str, Tensor]) -> Axis:
+def _nodes(schema: BatchSchema, looked_at: Pass) -> Axis:
+    """Return the nodes with their names; with numbers from 0 if they have none."""
+    batch, names = looked_at.batch, looked_at.nodes
     dim = schema[_edges_key(schema, batch)].below
-    sizes = (
+    count = next(
         tensor.shape[(schema[key].dims or ()).index(dim)]
         for key, tensor in batch.items()
         if dim in (schema[key].dims or ())
     )
-    return Axis("node", [str(number) for number in range(next(sizes))])
+    if names is not None and len(names) != count:
+        raise ZooError(f"{len(names)} names of nodes were given, but the graph has {count} nodes")
+    return Axis("node", list(names or map(str, range(count))))
 
 
 def _join_calls(

@@ -24,7 +24,7 @@ from zoo.inspection.compaction import compact_script, compact_style
 from zoo.inspection.mathml import to_mathml
 from zoo.inspection.quantised import MAX_ERROR, QUANTUM, Quantised, decode, encode
 from zoo.inspection.stored import FORMAT, to_json
-from zoo.inspection.view import LayerView, View
+from zoo.inspection.view import KIND_NAMES, LayerView, View
 
 MAX_BYTES = 3_900_000
 """Bytes of the weights of a page; layers that exceed it are pooled."""
@@ -83,7 +83,7 @@ def read_page(path: Path) -> tuple[dict[str, Any], list[Tensor]]:
         if data.get("format") != FORMAT:
             raise ZooError(f"{path} is not a page of 'zoo attend'")
         shared = data.pop("shared")
-        for key in ("summary", "math", "quantum"):
+        for key in ("summary", "math", "kinds", "quantum"):
             del data[key]
         for layer in data["layers"]:
             layer |= {key: shared[layer[key]] for key in _SHARED}
@@ -111,6 +111,7 @@ def page_data(view: View) -> dict[str, Any]:
         "shared": shared,
         "math": {text: to_mathml(text) for text in sorted(texts)},
         "tolerance": max(tolerance, MAX_ERROR),
+        "kinds": {layer.kind: KIND_NAMES[layer.kind] for layer in view.layers},
         "quantum": QUANTUM,
         "weights": weights,
     }

@@ -55,6 +55,7 @@ class Pass:
         is_generated: whether the model generated the output.
         has_ended: whether the end token follows the output.
         reads_target: whether the model reads the targets, one step behind its outputs.
+        nodes: the names of the nodes of a graph; None if they have only numbers.
     """
 
     batch: Mapping[str, Tensor]
@@ -64,6 +65,7 @@ class Pass:
     is_generated: bool = False
     has_ended: bool = True
     reads_target: bool = False
+    nodes: Sequence[str] | None = None
 
 
 def prepare_pass(

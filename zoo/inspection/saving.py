@@ -81,8 +81,8 @@ def select_layers(
 
 
 def _write_json(view: View, path: Path) -> None:
-    text = json.dumps({**to_json(view), "weights": weights_to_json(view)}, ensure_ascii=False)
-    _write_text(text + "\n", path)
+    data = {**to_json(view), "weights": weights_to_json(view)}
+    _write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n", path)
 
 
 def _write_picture(view: View, path: Path) -> None:

@@ -15,13 +15,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.inspection.view import Axis, Equation, LayerView, View
 
+Array = NDArray[np.float32]
 FORMAT = "zoo-attention"
 VERSION = 1
+MAX_LISTED = 500_000
+"""Largest number of weights of a layer that are numbers in a JSON file, about 6 MB."""
 
 
 def to_json(view: View) -> dict[str, Any]:
@@ -41,9 +45,21 @@ def to_json(view: View) -> dict[str, Any]:
 
 
 def weights_to_json(view: View) -> list[Any]:
-    """Return the weights of each layer as nested lists, exact in float32."""
+    """Return the weights of each layer, exact in float32: nested lists; those of a layer with more
+    than `MAX_LISTED` weights as `encode_value` returns an array, which has half the bytes."""
+    return [_weights_to_json(layer.weights.numpy()) for layer in view.layers]
+
+
+def _weights_to_json(weights: Array) -> Any:
+    if weights.size > MAX_LISTED:
+        return encode_value(weights.astype("<f4"))
     # The shortest text that is read as the same float32.
-    return [layer.weights.numpy().astype(str).astype(float).tolist() for layer in view.layers]
+    return weights.astype(str).astype(float).tolist()
+
+
+def weights_from_json(weights: Sequence[Any]) -> list[Tensor]:
+    """Return the weights of each layer that `weights_to_json` returned; or tensors themselves."""
+    return [torch.as_tensor(decode_value(each), dtype=torch.float32) for each in weights]
 
 
 def from_json(data: Mapping[str, Any], weights: Sequence[Tensor]) -> View:

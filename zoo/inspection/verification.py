@@ -20,7 +20,7 @@ from zoo.inspection.page import pool_weights, read_page
 from zoo.inspection.passes import OutputOptions
 from zoo.inspection.provenance import hash_weights
 from zoo.inspection.saving import select_layers
-from zoo.inspection.stored import StoredFile, from_json
+from zoo.inspection.stored import StoredFile, from_json, weights_from_json
 from zoo.inspection.view import LayerView, View
 from zoo.interfaces import Model
 
@@ -99,8 +99,7 @@ def verify(
     Raises:
         ZooError: if the data are not those of a view, or the model is not found.
     """
-    weights = [torch.as_tensor(each, dtype=torch.float32) for each in stored.get("weights", ())]
-    before = from_json(stored, weights)
+    before = from_json(stored, weights_from_json(stored.get("weights", ())))
     source = before.provenance["model"]["reference"] if model is None else model
     if source is None:
         raise ZooError(
@@ -115,7 +114,8 @@ def verify(
             prompt=before.provenance["prompt"],
         )
         inputs = _restore(before.inputs, Path(folder))
-        after = view_output(loaded, inputs, options, source=loaded)
+        nodes = next((e.rows.labels for e in before.layers if e.kind == "edges"), None)
+        after = view_output(loaded, inputs, options, source=loaded, nodes=nodes)
     tolerance = float(stored.get("tolerance", 0.0)) + TOLERANCE
     if after.provenance["device"] != before.provenance["device"]:
         tolerance += _OTHER_DEVICE

@@ -19,6 +19,15 @@ ViewKind = Literal["self", "cross", "pooling", "edges", "glimpses", "memory", "c
 - ``memory``: steps or hops, to the slots of a memory or to facts;
 - ``ctc``: frames, to the symbols, with the posterior of each.
 """
+KIND_NAMES: Mapping[ViewKind, str] = {
+    "self": "self-attention",
+    "cross": "cross-attention",
+    "pooling": "attention pooling",
+    "edges": "edges of a graph",
+    "glimpses": "glimpses",
+    "memory": "memory",
+    "ctc": "posteriors of frames",
+}
 
 
 @dataclass(frozen=True)

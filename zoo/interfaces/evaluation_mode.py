@@ -13,13 +13,14 @@ from zoo.interfaces.module_parts import each_part
 @contextlib.contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
     """Set evaluation mode, and restore the mode of every submodule on exit."""
-    trained = [part for part in each_part(module) if part.training]
+    parts = each_part(module)
+    trained = [part for part in parts if part.training]
     if trained:
         module.eval()
     try:
         yield
     finally:
-        for part in each_part(module):
+        for part in parts:
             if part.training:
                 part.training = False
         for part in trained:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from torch import nn
 
 
-def each_part(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield a module and all modules inside it; one that is used twice is yielded twice.
+def each_part(module: nn.Module) -> list[nn.Module]:
+    """Return a module and all modules inside it; one that is used twice is returned twice.
 
-    It takes a tenth of the time of `modules()`.
+    It takes a fifth of the time of `modules()`.
     """
-    pending = [module]
-    while pending:
-        inner = pending.pop()
-        yield inner
-        if inner._modules:
-            pending.extend(part for part in inner._modules.values() if part is not None)
+    parts = [module]
+    for part in parts:  # which grows
+        if part._modules:
+            parts += [inner for inner in part._modules.values() if inner is not None]
+    return parts

@@ -86,11 +86,11 @@ def _object_schema(
     for parameter in parameters(cls):
         if parameter.from_parent:
             continue
-        shape = (
-            _slot_schema(parameter.slot, registry, definitions)
-            if parameter.slot
-            else parameter.json_schema()
-        )
+        if parameter.slot:
+            shape = _slot_schema(parameter.slot, registry, definitions)
+        else:
+            shape = parameter.json_schema()
+            definitions |= shape.pop("$defs", {})  # references are to those of the whole schema
         if not parameter.required and not parameter.slot:
             shape = {**shape, "default": parameter.default}
         properties[parameter.name] = shape

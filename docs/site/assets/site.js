@@ -74,7 +74,10 @@ function find(terms) {
       else if (before.has(page)) found.set(page, before.get(page) + weight);
     }
   }
-  return [...(found || [])].map(([page, weight]) => [weight, page]).sort((a, b) => b[0] - a[0]);
+  const title = (page) => window.zooSearch.pages[page][1].toLowerCase();
+  return [...(found || [])]
+    .map(([page, weight]) => [title(page) === terms.join(" ") ? Infinity : weight, page])
+    .sort((a, b) => (a[0] === b[0] ? 0 : b[0] - a[0]));
 }
 
 function show(query) {

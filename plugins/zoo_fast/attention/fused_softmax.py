@@ -5,9 +5,12 @@ Notation: B batch, H query heads, G query heads per head of keys and values, T q
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from zoo.attention.heads import repeat_heads
 from zoo.interfaces import Mask
@@ -18,6 +21,9 @@ from zoo_fast.attention.masks import (
     without_wide_window,
 )
 from zoo_fast.attention.short import why_not_short
+
+MAX_WIDTH = 256
+"""Width of a head up to which torch's fused kernels are used on a GPU."""
 
 
 def fused_softmax(
@@ -58,16 +64,24 @@ def fused_softmax(
         return _attend_one(query, keys, values, attn_mask, scale, dropout_p)
     if grouped and not _supports_groups(query, attn_mask):
         keys, values, grouped = repeat_heads(keys, H), repeat_heads(values, H), False
-    return F.scaled_dot_product_attention(
-        query,
-        keys,
-        values,
-        attn_mask=attn_mask,
-        dropout_p=dropout_p,
-        is_causal=is_causal,
-        scale=scale,
-        enable_gqa=grouped,
-    )
+    with sdpa_kernel(SDPBackend.MATH) if _is_wide(query, keys, values) else nullcontext():
+        return F.scaled_dot_product_attention(
+            query,
+            keys,
+            values,
+            attn_mask=attn_mask,
+            dropout_p=dropout_p,
+            is_causal=is_causal,
+            scale=scale,
+            enable_gqa=grouped,
+        )
+
+
+def _is_wide(query: Tensor, keys: Tensor, values: Tensor) -> bool:
+    """Whether separate kernels are faster: torch's fused kernel for wide heads on a GPU reads the
+    keys and values many times. The weights need at most the memory of the queries."""
+    width = max(query.shape[-1], values.shape[-1])
+    return query.is_cuda and width > MAX_WIDTH and keys.shape[-2] <= query.shape[-1]
 
 
 def _attend_one(

@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 Compute = Callable[[], Sequence[Tensor | None]]
 Groups = tuple[tuple[Tensor, ...], ...]
+Result = TypeVar("Result")
 _ACTIVE = threading.local()
 _RUNNING = 8
 """Number of computations whose inputs are kept in memory."""
@@ -33,9 +34,10 @@ class LateGradients:
     def __init__(self, stream: torch.cuda.Stream | None) -> None:
         self.stream = stream
         self.is_open = False
-        self._running: deque[tuple[Any, Compute]] = deque()
+        self._running: deque[tuple[Any, Callable[[], Any]]] = deque()
         self._gradients: list[tuple[tuple[Tensor, ...], Tensor]] = []
         self._sums: list[tuple[Tensor, Callable[[Tensor], None]]] = []
+        self._ends: list[Callable[[], None]] = []
 
     @contextmanager
     def use(self) -> Iterator[None]:
@@ -53,6 +55,8 @@ class LateGradients:
         self.is_open = True
         loss.backward()  # type: ignore[no-untyped-call]
         self.is_open = False
+        for end in self._ends:
+            end()
         if self.stream is not None and self._running:
             torch.cuda.current_stream().wait_stream(self.stream)
         self._running.clear()
@@ -66,27 +70,40 @@ class LateGradients:
             add_to(parameter.grad)
         self._gradients.clear()
         self._sums.clear()
+        self._ends.clear()
 
     def add(self, groups: Groups, compute: Compute) -> None:
         """Compute one gradient for each group of parameters, which are joined along dimension 0."""
         self._check_open()
-        if self.stream is None:
-            computed = compute()
-        else:
-            current = torch.cuda.current_stream()
-            self.stream.wait_stream(current)
-            with torch.cuda.stream(self.stream):
-                computed = compute()
-                done = self.stream.record_event()
-            # The inputs must not be freed, and their memory used again, before they were read.
-            self._running.append((done, compute))
-            if len(self._running) > _RUNNING:
-                oldest, _ = self._running.popleft()
-                current.wait_event(oldest)
+        computed = self.run(compute)
         for parameters, gradient in zip(groups, computed, strict=True):
             if parameters:
                 assert gradient is not None
                 self._gradients.append((parameters, gradient))
+
+    def run(self, compute: Callable[[], Result]) -> Result:
+        """Call a function on the second stream. It keeps the tensors that it reads."""
+        if self.stream is None:
+            return compute()
+        current = torch.cuda.current_stream()
+        self.stream.wait_stream(current)
+        with torch.cuda.stream(self.stream):
+            computed = compute()
+            done = self.stream.record_event()
+        # The inputs must not be freed, and their memory used again, before they were read.
+        self._running.append((done, compute))
+        if len(self._running) > _RUNNING:
+            oldest, _ = self._running.popleft()
+            current.wait_event(oldest)
+        return computed
+
+    def add_gradient(self, parameter: Tensor, gradient: Tensor) -> None:
+        """Add the values that a tensor has at the end of the backward pass to the gradient."""
+        self._gradients.append(((parameter,), gradient))
+
+    def before_end(self, function: Callable[[], None]) -> None:
+        """Call a function after the backward pass, before gradients are added."""
+        self._ends.append(function)
 
     def add_in_place(self, parameter: Tensor, add_to: Callable[[Tensor], None]) -> None:
         """Add to the gradient of a parameter, with a function that updates it in place."""

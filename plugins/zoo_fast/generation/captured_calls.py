@@ -46,16 +46,16 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
         return "autocast is enabled", None
     if module.training:
         return "the module is in training mode", None
-    weights: list[tuple[int, torch.dtype]] = []
-    for inner in each_part(module):
-        if has_own_hooks(inner):
-            return "the module has hooks", None
-        if isinstance(inner, RecordsAttention) and inner.recorders:
-            return "the attention weights or samples are recorded", None
-        for own in (inner._parameters, inner._buffers):
-            weights += [(t.data_ptr(), t.dtype) for t in own.values() if t is not None]
+    parts = each_part(module)
+    if any(map(has_own_hooks, parts)):
+        return "the module has hooks", None
+    if any(part.recorders for part in parts if isinstance(part, RecordsAttention)):
+        return "the attention weights or samples are recorded", None
+    owned = [own for part in parts for own in (part._parameters, part._buffers) if own]
+    weights = [weight for own in owned for weight in own.values()]
+    places = tuple((each.data_ptr(), each.dtype) for each in weights if each is not None)
     mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
-    return None, (tuple(weights), mode)
+    return None, (places, mode)
 
 
 def call_captured(

@@ -21,6 +21,7 @@ from zoo_fast.generation.compaction import Compaction
 from zoo_fast.generation.end_flags import EndFlags
 from zoo_fast.generation.kept_steps import captured_steps
 from zoo_fast.generation.known_samplers import known_sampler
+from zoo_fast.generation.padded_prompts import PaddedPrompts, ProcessesPadded, pad_prompts
 from zoo_fast.generation.selection import select_next
 from zoo_fast.generation.tensors_by_name import (
     flatten_memory,
@@ -91,19 +92,33 @@ class FastLoop(DecodingLoop):
         rows = len(plain.prompts.prefix) * sampler.width
         self._packed = PackedWeights(rows=rows, calls=plain.prompts.steps)
         self._inspected = inspect_module(self.decoder, self.device)
+        self._padded: PaddedPrompts | None = None
 
     def run(self) -> tuple[Tensor, Tensor]:
+        self._pad_prompts()
         sync_every = 1 if self.device.type == "cpu" else SYNC_EVERY
         first = self.first()
         compaction = Compaction(self.request.sampler, first)
         for state in self.steps_after(first, sync_every, compaction):
             last = state
-        return compaction.finish(last)
+        tokens, scores = compaction.finish(last)
+        return tokens if self._padded is None else self._padded.align_left(tokens), scores
+
+    def _pad_prompts(self) -> None:
+        """Process prompts of different lengths together, if the decoder's kernels can."""
+        self._padded = pad_prompts(self.decoder, self.prompts, self.request)
+        if self._padded is not None:
+            self.prompts = self._padded.aligned
 
     def steps(self) -> Iterator[DecodeState]:
         yield from self.steps_after(self.first(), sync_every=1)
 
     def stream(self) -> Iterator[Tensor]:
+        self._pad_prompts()
+        columns = self._stream()
+        yield from columns if self._padded is None else self._padded.delay(columns)
+
+    def _stream(self) -> Iterator[Tensor]:
         """Yield the tokens of each step; on a GPU, while the next step runs.
 
         The next step of a random sampler is not begun before it is needed, so that the numbers that
@@ -159,11 +174,15 @@ class FastLoop(DecodingLoop):
             yield state
 
     def process_prompts(self) -> tuple[Tensor, State]:
-        given = flatten_memory(self.memory) | {"prefix": self.prompts.prefix}
-        steps = self.prompts.total_length - 1
+        given, padded = flatten_memory(self.memory), self._padded
+        if padded is None:
+            given |= {"prefix": self.prompts.prefix}
+        else:
+            given |= {"prefix": padded.tokens, "lengths": padded.lengths}
+        arguments = self.prompts.total_length - 1, None if padded is None else padded.process
         with self._packed.use():
             tensors, structure = call_captured(
-                self.decoder, _process_prompts, given, steps, inspected=self._inspected
+                self.decoder, _process_prompts, given, *arguments, inspected=self._inspected
             )
         return tensors.pop("logits"), unflatten_state(tensors, structure)
 
@@ -177,10 +196,14 @@ class FastLoop(DecodingLoop):
 
 
 def _process_prompts(
-    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int
+    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int, padded: ProcessesPadded | None
 ) -> tuple[dict[str, Tensor], State]:
     """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
     and the structure of the state."""
     state = decoder.start(unflatten_memory(inputs), steps=steps)
-    logits, state = decoder.process_prompt(inputs["prefix"], state)
+    if padded is None:
+        logits, state = decoder.process_prompt(inputs["prefix"], state)
+    else:
+        lengths = inputs["lengths"]
+        logits, state = padded.process_padded(decoder, inputs["prefix"], lengths, state)
     return flatten_state(state) | {"logits": logits}, structure_of(state)

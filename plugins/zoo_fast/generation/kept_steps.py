@@ -19,8 +19,6 @@ from zoo.plugin import Decoder, DecodeRequest
 from zoo_fast.generation.captured_calls import Inspected, inspect_module
 from zoo_fast.generation.captured_steps import CapturedSteps, flatten
 
-MIN_STEPS = 8
-"""Shorter generations are not captured: it takes about as long as some steps."""
 MAX_KEPT = 8
 """Captured steps that are kept for each decoder."""
 MAX_KEPT_FRACTION = 0.125
@@ -35,7 +33,7 @@ def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str 
 
 
 def _why_not_steps(steps: int) -> str | None:
-    return f"at most {steps} tokens are generated" if steps < MIN_STEPS else None
+    return "at most one token is generated" if steps < 2 else None
 
 
 _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
@@ -74,7 +72,7 @@ def _find_steps(
     decoder: Decoder, request: DecodeRequest, state: DecodeState, weights: Hashable
 ) -> CapturedSteps:
     kept = _KEPT.setdefault(decoder, OrderedDict())
-    key = _key(weights, request, state.prompts, flatten(state))
+    key = type(state.state), _key(weights, request, state.prompts, flatten(state))
     steps = kept.get(key)
     if steps is None:
         steps = kept[key] = CapturedSteps(decoder, request, state)

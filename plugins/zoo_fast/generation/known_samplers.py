@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from zoo.acceleration import plain_class
 from zoo.generation.search import NextTokens
 from zoo.plugin import Sampler, SearchState
 
-LogitsStep = Callable[[Any, Tensor, SearchState], NextTokens | None]
+LogitsStep = Callable[[Any, Tensor, SearchState, torch.Generator | None], NextTokens | None]
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class KnownSampler:
 
     Args:
         step: computes `Sampler.advance` from the decoder's logits [B, W, V], without the
-            log-probabilities of the whole vocabulary; it is used without filters. Finished
+            log-probabilities of the whole vocabulary; it is used without filters. A random sampler
+            takes the random numbers of `Sampler.select` from the generator. Finished
             hypotheses continue with padding of log-probability 0; otherwise padding is not
             selected, unless ``search.task.pad_ends``. It returns None if it does not apply.
         keeps_items: whether the items have to stay in the batch, because the sampler is random or

@@ -16,7 +16,7 @@ def select_next(
 ) -> NextTokens:
     """Compute `zoo.generation.search.select_next`."""
     step = None if request.filters else known_sampler(request.sampler).step
-    selected = None if step is None else step(request.sampler, logits, search)
+    selected = None if step is None else step(request.sampler, logits, search, request.generator)
     if selected is None:
         return reference.select_next(search, logits, request, prompts)
     return force_prompts(selected, search, prompts)

@@ -1,5 +1,6 @@
 """Beam search from logits, in one kernel, as `zoo_sampling.beam_pool` describes it."""
 
+import torch
 from torch import Tensor
 
 from zoo.generation.search import NextTokens
@@ -9,7 +10,9 @@ from zoo_sampling.beam import Beam
 from zoo_sampling.beam_pool import num_candidates
 
 
-def step_from_logits(sampler: Beam, logits: Tensor, search: SearchState) -> NextTokens | None:
+def step_from_logits(
+    sampler: Beam, logits: Tensor, search: SearchState, generator: torch.Generator | None
+) -> NextTokens | None:
     """Compute the step of `Beam`, as `KnownSampler.step`."""
     if why_not_triton(logits) is not None:
         return None

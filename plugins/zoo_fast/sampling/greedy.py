@@ -11,7 +11,9 @@ from zoo_fast.device.triton_support import why_not_triton
 from zoo_sampling.greedy import Greedy
 
 
-def step_from_logits(sampler: Greedy, logits: Tensor, search: SearchState) -> NextTokens | None:
+def step_from_logits(
+    sampler: Greedy, logits: Tensor, search: SearchState, generator: torch.Generator | None
+) -> NextTokens | None:
     """Compute the step of `Greedy`, as `KnownSampler.step`."""
     if why_not_triton(logits) is not None:
         return _step_on_cpu(logits.float(), search) if logits.device.type == "cpu" else None

@@ -15,6 +15,7 @@ from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.late_gradients import LateGradients
 from zoo_fast.training.capture import MAX_GRAPHS, make_capturable, why_not_captured
 from zoo_fast.training.length_padding import LengthPadding
+from zoo_fast.training.repeated_weights import repeated_weights
 from zoo_fast.training.two_streams import step_on_two_streams
 
 
@@ -24,7 +25,8 @@ class CapturedStep(Acceleration):
     Lengths are padded to a multiple of 8 where the model accepts it, so that there are few shapes
     (`LengthPadding`). The results and the random
     numbers are those of a step that is not captured. While a step is captured, gradients of
-    parameters are computed on a second stream, on which the optimiser also updates half of them.
+    parameters are computed on a second stream, on which the optimiser also updates half of them,
+    and the gradient of a weight that is used several times, as in a recurrence, in one product.
     """
 
     name: ClassVar[str] = "captured-step"
@@ -81,7 +83,7 @@ class CapturedStep(Acceleration):
             return updated
         late = LateGradients(self._stream)
         try:
-            with late.use(), target.autocast():
+            with late.use(), repeated_weights(target.module, late), target.autocast():
                 loss = target.module(batch)
             late.backward(loss)
         except RuntimeError:  # the step is not captured, and runs again

@@ -6,12 +6,13 @@ Notation: R rows (hypotheses), W rows per source, N positions, D width.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from zoo import ZooError
 from zoo.plugin import State
 from zoo_fast.generation.state_items import select_items, select_rows
 
@@ -77,12 +78,36 @@ class CachedState(State):
         )
 
     def reorder(self, parents: Tensor) -> CachedState:
-        return replace(self, rows=select_rows(self.rows, parents))
+        # The hypotheses of a source have the same position.
+        return replace(self, rows={**self.rows, **select_rows({SLOTS: self.rows[SLOTS]}, parents)})
 
     def repeat(self, times: int) -> CachedState:
         return replace(self, rows=_repeat(self.rows, times), history=_repeat(self.history, times))
 
 
+def _no_reference(state: RaggedState) -> Mapping[str, Tensor]:
+    raise ZooError(
+        "the rows are at different positions, which only the kernels of the decoding step process; "
+        "attach hooks and recorders before generation, not during it"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaggedState(CachedState):
+    """State after prompts of different lengths: each row has its own position.
+
+    The reference step, in which all rows have the same position, cannot process it.
+    """
+
+    per_hypothesis: ClassVar[Any] = property(_no_reference)  # type: ignore[misc]
+
+    @classmethod
+    def of(cls, state: CachedState) -> RaggedState:
+        """Return a state with the tensors of another one."""
+        return cls(**{each.name: getattr(state, each.name) for each in fields(state)})
+
+
+@select_items.register(RaggedState)
 @select_items.register(CachedState)
 def _select(state: CachedState, items: Tensor, rows: Tensor) -> CachedState:
     return replace(

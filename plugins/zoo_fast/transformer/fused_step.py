@@ -1,6 +1,6 @@
-"""Decoding steps of one token in Triton kernels.
+"""Decoding steps of one token, and short prompts, in Triton kernels.
 
-Notation: R rows (hypotheses), N positions, D width.
+Notation: R rows (hypotheses), T tokens of a prompt, N positions, D width.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from zoo.acceleration import plain_class
 from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
 from zoo_fast.attention.softmax_dropout import why_not_softmax
 from zoo_fast.device.triton_support import why_not_triton_on
-from zoo_fast.transformer.cached_state import SLOTS, CachedState
+from zoo_fast.generation.padded_prompts import ProcessesPadded
+from zoo_fast.transformer.cached_state import SLOTS, CachedState, RaggedState
 from zoo_fast.transformer.matrices import lookup_table, output_matrix
 from zoo_fast.transformer.positions import (
     added_vectors,
@@ -32,11 +33,13 @@ from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 
 SOURCE_BLOCK = 32
+MAX_PROMPT_TOKENS = 64
+"""Tokens of all prompts up to which the kernels of a step process them faster; 16 in float32."""
 KERNEL_ACTIVATIONS = ("relu", "silu", "gelu", "gelu-tanh")
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-class FusedDecoding(Acceleration):
+class FusedDecoding(Acceleration, ProcessesPadded):
     """Decoding steps of one token in Triton kernels, with caches that are not reordered."""
 
     name: ClassVar[str] = "fused-decoding"
@@ -84,39 +87,64 @@ class FusedDecoding(Acceleration):
         self, target: TransformerDecoder, tokens: Tensor, state: State
     ) -> tuple[Tensor, State] | Declined:
         """Process one token [R, 1]; the kernels update the caches in place."""
-        if not isinstance(state, CachedState):
-            return Declined("the state is not that of the kernels")
         if tokens.shape[1] != 1:
             return Declined(f"there are {tokens.shape[1]} tokens")
+        return self.process_prompt(target, tokens, state)
+
+    def process_prompt(
+        self, target: TransformerDecoder, tokens: Tensor, state: State
+    ) -> tuple[Tensor, State] | Declined:
+        """Process prompts [R, T]: each token is a row at a position of its own."""
+        R, T = tokens.shape
+        if not isinstance(state, CachedState):
+            return Declined("the state is not that of the kernels")
+        if not tokens.numel():
+            return Declined("there are no tokens")
+        is_float32 = next(iter(state.history.values())).dtype == torch.float32
+        limit, count = 16 if is_float32 else MAX_PROMPT_TOKENS, R * T
+        if T > 1 and count > limit:
+            return Declined(f"there are {count} tokens")
+        if T > 1 and state.rows_per_source() > 1:
+            return Declined("there are several hypotheses of a source")
         from zoo_fast.transformer.kernels.decode_step import MAX_OUTPUT_ROWS, run_blocks
         from zoo_fast.transformer.kernels.embed import embed
 
-        at, added = state.rows["at"], state.tables.get("added")
+        before, added = state.rows["at"], state.tables.get("added")
+        at = before
+        if T > 1:
+            at = (before[:, None] + torch.arange(T, device=before.device)).view(-1)
         lookup = lookup_table(target.embedding)
         if lookup is not None:
-            x, next_at = embed(tokens[:, 0], at, *lookup, added)
+            x, next_at = embed(tokens.reshape(-1), at, *lookup, added)
         else:
-            x, next_at = target.embedding(tokens)[:, 0], at + 1
+            x, next_at = target.embedding(tokens).flatten(0, 1), at + 1
             x = x if added is None else x + added.index_select(0, at)
         if target.embedding_norm is not None:
             x = target.embedding_norm(x)
         matrix = output_matrix(target.output)
         x = run_blocks(
             x,
-            state,
+            replace(state, rows={**state.rows, "at": at}),
             layer_list(target.blocks),
             interleaved=is_interleaved(target.position),
             final_norm=target.final_norm,
             matrix=matrix,
         )
-        has_logits = matrix is not None and len(x) <= MAX_OUTPUT_ROWS
+        has_logits = matrix is not None and R <= MAX_OUTPUT_ROWS
         logits: Tensor = x if has_logits else target.output(x)
+        next_at = next_at if T == 1 else before + T
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
 
-    def process_prompt(
-        self, target: TransformerDecoder, tokens: Tensor, state: State
-    ) -> tuple[Tensor, State] | Declined:
-        return self.step(target, tokens, state)
+    def process_padded(
+        self, target: TransformerDecoder, tokens: Tensor, lengths: Tensor, state: State
+    ) -> tuple[Tensor, State]:
+        # Attention is causal, so that no token attends to the padding after it.
+        x, after = target.step_blocks(tokens, state, 0)
+        assert isinstance(after, CachedState)
+        last = (lengths - 1)[:, None, None].expand(-1, 1, x.shape[-1])
+        # A step writes keys and values at the position of the row, over those of the padding.
+        rows = {**after.rows, "at": lengths.clone()}
+        return target.logits(x.gather(1, last)), RaggedState.of(replace(after, rows=rows))
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls

@@ -15,7 +15,7 @@ from zoo.cli.verbosity import shows_messages, shows_progress
 if TYPE_CHECKING:
     import torch
 
-    from zoo_lab.bench.process import BenchOptions
+    from zoo_lab.bench.process import BenchOptions, TimeLimits
     from zoo_lab.bench.result import BenchmarkResult
     from zoo_lab.bench.selection import BenchmarkCase
 
@@ -53,6 +53,14 @@ def command(
             help="Seconds for each benchmark, in its own process; 0: no limit, in this process.",
         ),
     ] = 120.0,
+    total_seconds: Annotated[
+        float,
+        typer.Option(
+            "--total",
+            min=0,
+            help="Seconds for all benchmarks; what is not measured until then is reported.",
+        ),
+    ] = 0.0,
     list_benchmarks: Annotated[
         bool, typer.Option("--list", help="List the benchmarks; measure nothing.")
     ] = False,
@@ -69,7 +77,8 @@ def command(
     from zoo.cli.wrapping import INTERRUPTED
     from zoo_lab.bench.bench_table import print_results
     from zoo_lab.bench.benchmark_report import ReportWriter
-    from zoo_lab.bench.process import BenchOptions
+    from zoo_lab.bench.cliffs import find_cliffs
+    from zoo_lab.bench.process import BenchOptions, TimeLimits
     from zoo_lab.bench.selection import find_device, has_sweep, select_cases
 
     to_stdout = json_file == Path("-")
@@ -101,9 +110,11 @@ def command(
             typer.echo(writer.format(results))
         else:
             print_results(results, sweep=sweep)
+            for message in find_cliffs(results):
+                typer.echo(f"cliff: {message}")
 
     try:
-        _run_cases(cases, options, max_seconds, results, save)
+        _run_cases(cases, options, TimeLimits(max_seconds, total_seconds), results, save)
     except KeyboardInterrupt:
         finish()
         typer.echo("interrupted", err=True)
@@ -135,28 +146,47 @@ def _print_profiles(cases: Sequence[BenchmarkCase], device: torch.device) -> Non
 def _run_cases(
     cases: Sequence[BenchmarkCase],
     options: BenchOptions,
-    max_seconds: float,
+    limits: TimeLimits,
     results: list[BenchmarkResult],
     save: Callable[[Sequence[BenchmarkResult]], None],
 ) -> None:
     """Measure the cases one after another, and append their results."""
     from zoo.cli.progress import task_progress
-    from zoo_lab.bench.bench_table import summary
     from zoo_lab.bench.process import run_in_process
     from zoo_lab.bench.selection import sweep_cases
 
-    if options.sweep and not max_seconds:
+    if options.sweep and limits.next_seconds() is None:
         cases = [each for case in cases for each in sweep_cases(case)]
     with task_progress() as progress:
         for number, case in enumerate(cases):
             if progress is not None:
                 progress("benchmarks", number, len(cases))
-            if max_seconds:
-                measured = run_in_process(case, options, max_seconds=max_seconds)
-            else:
+            printed = _Summaries()
+
+            def show(running: Sequence[BenchmarkResult], printed: _Summaries = printed) -> None:
+                save(running)
+                printed.add(running[:-1])  # the last one is not complete
+
+            seconds = limits.next_seconds()
+            if seconds is None:
                 measured = [options.measure(case, lambda running: save([running]))]
+            else:
+                measured = run_in_process(case, options, max_seconds=seconds, progress=show)
             results += measured
             save([])
+            printed.add(measured)
+
+
+class _Summaries:
+    """Prints each result of a benchmark once, in one line, if there is no progress bar."""
+
+    def __init__(self) -> None:
+        self._printed = 0
+
+    def add(self, results: Sequence[BenchmarkResult]) -> None:
+        from zoo_lab.bench.bench_table import summary
+
+        for result in results[self._printed :]:
             if shows_messages() and not shows_progress():
-                for result in measured:
-                    print(summary(result), file=sys.stderr, flush=True)
+                print(summary(result), file=sys.stderr, flush=True)
+        self._printed = max(self._printed, len(results))

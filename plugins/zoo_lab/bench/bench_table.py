@@ -17,7 +17,8 @@ _MEMORY = ("peer's memory", "our memory", "ratio", "at most")
 COMPARISON = ("name", "best peer", *_TIME, *_MEMORY, "bound", "targets")
 PEERS = ("name", "peer", "time", "spread", "memory", "per second", "ratio", "target", "problem")
 _OURS = ("our time", "growth", "our memory", "growth")
-GROWTH = ("name", "parameter", *_OURS, "best peer", "peer's time", "ratio")
+_THEIRS = ("best peer", "peer's time", "ratio", "peer's memory")
+GROWTH = ("name", "parameter", *_OURS, *_THEIRS, "bound", "goal", "met")
 
 
 def print_results(results: Sequence[BenchmarkResult], *, sweep: bool) -> None:
@@ -28,7 +29,7 @@ def print_results(results: Sequence[BenchmarkResult], *, sweep: bool) -> None:
     """
     measured = [result for result in results if result.ours is not None]
     if sweep and measured:
-        right = {*GROWTH} - {"name", "parameter", "best peer"}
+        right = {*GROWTH} - {"name", "parameter", "best peer", "goal", "met"}
         print_rows(GROWTH, growth_rows(measured), no_wrap=GROWTH, right=right)
     elif measured:
         right = {*COMPARISON} - {"name", "best peer", "targets"}
@@ -45,8 +46,8 @@ def print_results(results: Sequence[BenchmarkResult], *, sweep: bool) -> None:
 def summary(result: BenchmarkResult) -> str:
     """Return a result in one line."""
     if result.ours is None:
-        return f"{_label(result)}: {result.problem}"
-    text = f"{_label(result)}: {format_seconds(result.ours.seconds)}"
+        return f"{label(result)}: {result.problem}"
+    text = f"{label(result)}: {format_seconds(result.ours.seconds)}"
     if result.best_peer is None:
         return text
     theirs = f"{result.best_peer} {_time(_best(result))}"
@@ -58,7 +59,7 @@ def comparison_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
     for result in results:
         best, missed = _best(result), [name for name, met in result.met.items() if not met]
         yield [
-            _label(result),
+            label(result),
             result.best_peer or "",
             _time(best),
             _time(result.ours),
@@ -88,7 +89,7 @@ def peer_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
                     rate = f"{result.items[0] / measurement.seconds:,.0f} {result.items[1]}"
             target = _ratio(result.targets.peers.get(name))
             cells = [_time(measurement), spread, _memory(measurement), rate, ratio, target, problem]
-            yield [_label(result), name, *cells]
+            yield [label(result), name, *cells]
 
 
 def _met(result: BenchmarkResult) -> str:
@@ -118,8 +119,21 @@ def growth_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
                 result.best_peer or "",
                 _time(_best(result)),
                 _ratio(result.speedup),
+                _memory(_best(result)),
+                "" if result.bound is None else format_seconds(result.bound),
+                _goal(result),
+                {True: "yes", False: "no", None: ""}[result.met.get("goal")],
             ]
             previous = ours
+
+
+def _goal(result: BenchmarkResult) -> str:
+    goal, parts = result.goal, list[str]()
+    if goal.seconds is not None:
+        parts.append(f"at most {format_seconds(goal.seconds)}")
+    if goal.ratio is not None:
+        parts.append(f"at least {_ratio(goal.ratio)}")
+    return ", ".join(parts)
 
 
 def problem_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
@@ -127,7 +141,7 @@ def problem_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
     for result in results:
         if result.problem is not None:
             failed = result.check not in ("passed", "not run")
-            yield [_label(result), result.check if failed else result.problem]
+            yield [label(result), result.check if failed else result.problem]
 
 
 def format_seconds(seconds: float) -> str:
@@ -142,7 +156,8 @@ def _best(result: BenchmarkResult) -> Measurement | None:
     return None if result.best_peer is None else result.measured_peers[result.best_peer]
 
 
-def _label(result: BenchmarkResult) -> str:
+def label(result: BenchmarkResult) -> str:
+    """Return the name of a benchmark and the parameters that differ from the defaults."""
     return f"{result.benchmark} ({_changed(result)})" if result.changed else result.benchmark
 
 

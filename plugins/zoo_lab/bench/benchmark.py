@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from zoo.interfaces.component import Component
+from zoo_lab.bench.result import Goal
 
 
 class Bound(NamedTuple):
@@ -68,6 +69,10 @@ class Benchmark(Component, ABC):
     def run(self) -> Any:
         """Run the computation once."""
 
+    def timed(self) -> Callable[[], Any]:
+        """Return the function to measure: `run`, or a `StepTime`."""
+        return self.run
+
     @abstractmethod
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
         """Return, for each peer, a function that prepares it and returns the function to measure.
@@ -79,6 +84,10 @@ class Benchmark(Component, ABC):
     def bound(self) -> Bound:
         """Return the least work; by default not known."""
         return Bound()
+
+    def goal(self) -> Goal:
+        """Return what these parameters should reach; by default nothing besides the targets."""
+        return Goal()
 
     def items(self) -> tuple[int, str] | None:
         """Return the number and name of the items of a run, such as tokens, to print a rate."""

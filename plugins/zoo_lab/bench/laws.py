@@ -85,6 +85,7 @@ def valid_declaration(config: Configuration) -> None:
 def _check_declaration(config: Configuration, benchmark: Any) -> None:
     assert benchmark.device_type in ("cuda", "cpu"), f"device_type is {benchmark.device_type!r}"
     targets = [benchmark.target, benchmark.memory_target, benchmark.bound_target]
+    targets += [benchmark.goal().seconds, benchmark.goal().ratio]
     for target in (*targets, *benchmark.peer_targets.values()):
         assert target is None or target > 0, f"a target is {target}, not a positive number"
     peers = benchmark.peers()

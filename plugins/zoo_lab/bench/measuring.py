@@ -22,6 +22,25 @@ _SECONDS = 4.0
 _MIN_REPEATS = 3
 
 
+class StepTime:
+    """A function whose steps are measured, without its start.
+
+    The time is that of the longer call without that of the shorter one, divided by the number of
+    steps by which they differ. A call is the longer one.
+
+    Args:
+        long: the call with more steps, measured first, and its memory.
+        short: the same call with fewer steps.
+        steps: by how many steps they differ.
+    """
+
+    def __init__(self, long: Callable[[], Any], short: Callable[[], Any], steps: int) -> None:
+        self.long, self.short, self.steps = long, short, steps
+
+    def __call__(self) -> Any:
+        return self.long()
+
+
 def measure(
     function: Callable[[], Any], device: torch.device, *, repeats: int, cpu_memory: bool
 ) -> Measurement:
@@ -33,6 +52,12 @@ def measure(
         repeats: the number of measured calls; fewer, but at least three, if they take long.
         cpu_memory: measure the memory also on the CPU, by one more call that is profiled.
     """
+    if isinstance(function, StepTime):
+        long, short = (
+            measure(each, device, repeats=repeats, cpu_memory=cpu_memory)
+            for each in (function.long, function.short)
+        )
+        return _step(long, short, function.steps)
     memory = CudaMemory(device) if device.type == "cuda" else None
     _call(function, device)
     if memory is not None:
@@ -58,6 +83,17 @@ def measure(
         spread=(ordered[quarter], ordered[-1 - quarter]),
         repeats=len(ordered),
         memory=peak,
+    )
+
+
+def _step(long: Measurement, short: Measurement, steps: int) -> Measurement:
+    """Return the measurement of one step."""
+    low, high = long.spread[0] - short.spread[1], long.spread[1] - short.spread[0]
+    return Measurement(
+        seconds=max(0.0, long.seconds - short.seconds) / steps,
+        spread=(max(0.0, low) / steps, max(0.0, high) / steps),
+        repeats=min(long.repeats, short.repeats),
+        memory=long.memory,
     )
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +16,8 @@ from pydantic import ValidationError
 from zoo_lab.bench.result import BenchmarkReport, BenchmarkResult, ResultCallback
 from zoo_lab.bench.selection import BenchmarkCase
 from zoo_lab.process_pool import ENDED, run_in_workers
+
+_WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,26 @@ class BenchOptions:
         )
 
 
+class TimeLimits:
+    """How long benchmarks may run.
+
+    Args:
+        each: seconds for each benchmark, in its own process; 0: no limit.
+        total: seconds for all benchmarks from now on; 0: no limit.
+    """
+
+    def __init__(self, each: float, total: float = 0.0) -> None:
+        self._each, self._total = each, total
+        self._started = time.monotonic()
+
+    def next_seconds(self) -> float | None:
+        """Return the seconds for the next benchmark: 0 if none are left, None without limits."""
+        limits = [self._each] if self._each else []
+        if self._total:
+            limits.append(max(0.0, self._started + self._total - time.monotonic()))
+        return min(limits, default=None)
+
+
 @dataclass(frozen=True)
 class BenchTask:
     """A benchmark to measure, and the files of its results and of what it prints."""
@@ -53,17 +79,29 @@ class BenchTask:
 
 
 def run_in_process(
-    case: BenchmarkCase, options: BenchOptions, *, max_seconds: float
+    case: BenchmarkCase,
+    options: BenchOptions,
+    *,
+    max_seconds: float,
+    progress: Callable[[Sequence[BenchmarkResult]], None] = lambda results: None,
 ) -> list[BenchmarkResult]:
     """Measure a benchmark in a new process and return its results, several for a sweep.
 
     The process is ended after `max_seconds`; the results then have what was measured until then,
-    and the last one the reason.
+    and the last one the reason. Without seconds, nothing is measured.
+
+    Args:
+        progress: called with the results so far, while the process runs.
     """
+    if max_seconds <= 0:
+        result = _empty_result(case, options)
+        result.problem = "not measured: the time of the run is over"
+        return [result]
     with tempfile.TemporaryDirectory() as folder:
         file, output = Path(folder) / "result.json", Path(folder) / "output.txt"
         task = BenchTask(case.entry.reference, tuple(case.overrides), options, file, output)
-        (outcome,) = run_in_workers([task], measure_task, 1, max_seconds=max_seconds)
+        with _watched(file, progress):
+            (outcome,) = run_in_workers([task], measure_task, 1, max_seconds=max_seconds)
         results = _read(file) or [_empty_result(case, options)]
         problem = outcome.problem
         if problem is not None and problem.startswith(ENDED):
@@ -71,6 +109,28 @@ def run_in_process(
     if problem is not None and all(result.problem is None for result in results):
         results[-1].problem = problem
     return results
+
+
+@contextmanager
+def _watched(file: Path, progress: Callable[[Sequence[BenchmarkResult]], None]) -> Iterator[None]:
+    """Call `progress` with the results in a file when they have changed, inside the block."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        seen: list[BenchmarkResult] = []
+        while not ended.wait(_WATCH_SECONDS):
+            results = _read(file)
+            if results and results != seen:
+                seen = results
+                progress(results)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def measure_task(task: BenchTask) -> None:

@@ -45,6 +45,18 @@ class Targets(BaseModel):
     peers: dict[str, float] = {}
 
 
+class Goal(BaseModel):
+    """What the measured parameters should reach, also those that differ from the defaults.
+
+    Attributes:
+        seconds: the longest time; None if there is none.
+        ratio: the least ratio of the best peer's time to ours; None if there is none.
+    """
+
+    seconds: float | None = None
+    ratio: float | None = None
+
+
 class BenchmarkResult(BaseModel):
     """What was measured of one benchmark with one set of parameters.
 
@@ -55,6 +67,7 @@ class BenchmarkResult(BaseModel):
         bound: seconds that the least bytes and operations need, ``floor`` in JSON; None if not
             known.
         items: number and name of the items of a run.
+        targets: hold for the default parameters; `goal` holds for those of this result.
     """
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -74,6 +87,7 @@ class BenchmarkResult(BaseModel):
     bound_operations: float = Field(default=0.0, alias="floor_operations")
     items: tuple[int, str] | None = None
     targets: Targets = Targets()
+    goal: Goal = Goal()
     versions: dict[str, str] = {}
 
     @property
@@ -121,8 +135,9 @@ class BenchmarkResult(BaseModel):
 
         Targets hold for the default parameters, with all peers that have one.
         """
+        goal = self._met_goal()
         if self.changed:
-            return {}
+            return goal
         pairs = {
             "time": (self.speedup, self.targets.time),
             "floor": (self.bound_ratio, self.targets.bound),
@@ -135,7 +150,15 @@ class BenchmarkResult(BaseModel):
         }
         if self.memory_ratio is not None and self.targets.memory is not None:
             met["memory"] = self.memory_ratio <= self.targets.memory
-        return met
+        return {**met, **goal}
+
+    def _met_goal(self) -> dict[str, bool]:
+        compared = []
+        if self.ours is not None and self.goal.seconds is not None:
+            compared.append(self.ours.seconds <= self.goal.seconds)
+        if self.speedup is not None and self.goal.ratio is not None:
+            compared.append(self.speedup >= self.goal.ratio)
+        return {"goal": all(compared)} if compared else {}
 
     def _speedup(self, peer: str) -> float | None:
         measured = self.measured_peers.get(peer)

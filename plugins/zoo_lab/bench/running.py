@@ -58,12 +58,12 @@ def run_benchmark(
     run = partial(
         measure, device=device, repeats=repeats, cpu_memory=benchmark.memory_target is not None
     )
-    result.items = benchmark.items()
+    result.items, result.goal = benchmark.items(), benchmark.goal()
     bound = benchmark.bound()
     result.bound = bound_seconds(bound, device)
     result.bound_bytes, result.bound_operations = bound
     try:
-        result.ours = run(benchmark.run)
+        result.ours = run(benchmark.timed())
     except Exception as error:
         result.problem = _describe(error)
         return result

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import zoo
-from zoo.cli.predict import predict_lines
+from zoo.cli.examples import example_inputs, node_names
+from zoo.cli.predict import predict_example, predict_lines
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError, ZooWarning
 from zoo.generation.prediction import can_predict
@@ -20,10 +17,11 @@ from zoo.inspection.attending import view_output
 from zoo.inspection.page import page_text
 from zoo.inspection.passes import OutputOptions
 from zoo.interfaces import Model
+from zoo_ui.jobs.inputs import open_dataset, open_line, suggest_dataset, takes_graph
 
 _MAX_MODELS = 2
 _MAX_NEW_TOKENS = 64
-_MAX_NAME = 80
+_MAX_POSITIONS = 500
 
 
 def describe(session: dict[str, Any], *, model: str) -> dict[str, Any]:
@@ -36,33 +34,54 @@ def describe(session: dict[str, Any], *, model: str) -> dict[str, Any]:
         "task": _task(loaded),
         "input": _input_content(loaded),
         "size": _input_size(loaded),
+        "data": suggest_dataset(model, loaded) if _takes_dataset(loaded) else None,
         "spec": loaded.spec,
     }
 
 
 def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``zoo generate`` or ``zoo predict`` prints for one input."""
+    """Return what ``zoo generate`` or ``zoo predict`` prints for one input.
+
+    Of an example with many positions, such as a graph, only the first are returned; ``total`` is
+    their number.
+    """
     loaded = _load(session, model)
     task = _task(loaded)
     if task == "none":
         raise ZooError(f"model '{loaded.name}' does not generate or predict from one input")
-    with _input(value) as line, warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ZooWarning)
-        if task == "generate":
-            unknown = describe_unknown(loaded, [line])
-            results = zoo.generate(loaded, [line], max_length=_MAX_NEW_TOKENS)
-            answer: dict[str, Any] = {"hypotheses": [vars(each) for each in results[0]]}
+        if "data" in value:
+            with open_dataset(model, value) as (examples, index):
+                answer, unknown = predict_example(loaded, examples, index).as_json(), None
         else:
-            unknown = None
-            answer = predict_lines(loaded, [line])[0].as_json()
+            with open_line(value) as line:
+                answer, unknown = _run_line(loaded, task, line)
+    if "positions" in answer:
+        answer["total"] = len(answer["positions"])
+        answer["positions"] = answer["positions"][:_MAX_POSITIONS]
     messages = [str(each.message) for each in caught if issubclass(each.category, ZooWarning)]
     return {"task": task, **answer, "warnings": [*messages, *([unknown] if unknown else [])]}
+
+
+def _run_line(model: Model, task: str, line: str) -> tuple[dict[str, Any], str | None]:
+    """Return the hypotheses or the prediction of a line, and the symbols the model ignores."""
+    if task == "predict":
+        return predict_lines(model, [line])[0].as_json(), None
+    unknown = describe_unknown(model, [line])
+    results = zoo.generate(model, [line], max_length=_MAX_NEW_TOKENS)
+    return {"hypotheses": [vars(each) for each in results[0]]}, unknown
 
 
 def attend(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> str:
     """Return the page of what ``zoo attend`` shows for one input."""
     loaded = _load(session, model)
-    with _input(value) as line:
+    if "data" in value:
+        with open_dataset(model, value) as (examples, index):
+            inputs, nodes = example_inputs(loaded, examples[index]), node_names(examples, index)
+            view = view_output(loaded, inputs, OutputOptions(), source=model, nodes=nodes)
+            return page_text(view)
+    with open_line(value) as line:
         return page_text(view_output(loaded, line, OutputOptions(), source=model))
 
 
@@ -87,9 +106,16 @@ def _input_key(model: Model) -> str:
 
 
 def _input_content(model: Model) -> str:
-    """Return the type of the input: text, image, audio, or array if it has no preprocessor."""
+    """Return the type of the input: text, image, audio, graph, or array without a preprocessor."""
     preprocessor = build_preprocessors(model).get(_input_key(model))
-    return "array" if preprocessor is None else preprocessor.content
+    if preprocessor is not None:
+        return preprocessor.content
+    return "graph" if takes_graph(model) else "array"
+
+
+def _takes_dataset(model: Model) -> bool:
+    """Return whether the inputs of a model are examples of a dataset, not what a page can make."""
+    return model.generation_input is None and _input_content(model) in ("graph", "array")
 
 
 def _input_size(model: Model) -> list[int] | None:
@@ -97,20 +123,3 @@ def _input_size(model: Model) -> list[int] | None:
     settings = ((model.spec or {}).get("preprocessing") or {}).get(_input_key(model)) or {}
     size = settings.get("size")
     return size if isinstance(size, list) and len(size) == 2 else None
-
-
-@contextmanager
-def _input(value: Mapping[str, Any]) -> Iterator[str]:
-    """Give an input as the command line takes it: a text, or the path of a file.
-
-    Args:
-        value: ``{"text": ...}``, or ``{"file": ..., "content": ...}`` with the content in base64.
-    """
-    if "text" in value:
-        yield str(value["text"])
-        return
-    name = Path(str(value["file"])).name[-_MAX_NAME:]
-    with tempfile.TemporaryDirectory(prefix="zoo-ui-") as folder:
-        path = Path(folder) / (name or "input")
-        path.write_bytes(base64.b64decode(value["content"]))
-        yield str(path)

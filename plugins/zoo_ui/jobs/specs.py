@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from zoo.errors import SpecError, ZooWarning
+from zoo.errors import SpecError, ZooError, ZooWarning
 from zoo.registry.component_registry import default_registry
+from zoo.spec.document import read_file
 from zoo.spec.extending import load_document
 from zoo.spec.meta import skip_dynamo_import
 from zoo.spec.schema import spec_schema
@@ -35,9 +36,18 @@ def open_spec(session: Session, *, source: str) -> dict[str, Any]:
     return {"data": document.data}
 
 
+def open_recipe(session: Session, *, name: str) -> dict[str, Any]:
+    """Return the spec of a recipe as `open_spec` does, under the name of the recipe."""
+    registry = default_registry()
+    recipe = read_file(registry.recipe(name), "a recipe").data
+    if not isinstance(recipe.get("spec"), dict):
+        raise ZooError(f"recipe '{name}' has no spec")
+    return {"data": load_document({"zoo": 1, **recipe["spec"], "name": name}, registry).data}
+
+
 def check(session: Session, *, data: Any) -> dict[str, Any]:
     """Return what ``zoo check --json`` prints for a spec, and the warnings."""
-    report = _check(data)
+    report = check_data(data)
     if not session.get("frozen"):  # imports of the first check are never freed
         session["frozen"] = True
         gc.freeze()
@@ -53,7 +63,7 @@ def check_candidate(
     """
     first: dict[str, Any] | None = None
     for value in values:
-        report = _check(_replaced(data, path, value))
+        report = check_data(replace_value(data, path, value))
         if report["ok"]:
             return {"ok": True, "value": value} | {k: report[k] for k in ("parameters", "bytes")}
         first = first or {"ok": False, "reason": report["errors"][0]["message"]}
@@ -61,7 +71,8 @@ def check_candidate(
     return first
 
 
-def _check(data: Any) -> dict[str, Any]:
+def check_data(data: Any) -> dict[str, Any]:
+    """Return the report of a spec, or its problems."""
     with warnings.catch_warnings(record=True) as caught, skip_dynamo_import():
         warnings.simplefilter("always", ZooWarning)
         try:
@@ -73,12 +84,12 @@ def _check(data: Any) -> dict[str, Any]:
     return report.as_json() | {"start": start, "warnings": list(dict.fromkeys(messages))}
 
 
-def _replaced(data: Any, path: Sequence[str | int], value: Any) -> Any:
+def replace_value(data: Any, path: Sequence[str | int], value: Any) -> Any:
     """Return a copy of data with another value at a path."""
     if not path:
         return value
     copied = copy.copy(data)
     key = path[0]
     inner = copied.get(key) if isinstance(copied, dict) else copied[key]
-    copied[key] = _replaced(inner, path[1:], value)
+    copied[key] = replace_value(inner, path[1:], value)
     return copied

@@ -15,11 +15,12 @@ const page = crypto.randomUUID();
 let sequence = 0;
 
 export async function show(content, path, query, signal) {
-  const source = query.get("file") ?? query.get("spec");
+  const source = query.get("file") ?? query.get("spec") ?? query.get("recipe");
   if (!source && !query.has("data")) return showChoice(content);
   content.replaceChildren(h("h1", {}, "Build"), h("p", { class: "muted", role: "status" }, "Loading torch and the components …"));
   const [known, loaded] = await Promise.all([registry(), loadSchema()]);
-  const data = source ? (await request("/api/spec", { source }, signal)).data : await unpack(query.get("data"));
+  const named = query.has("recipe") ? { recipe: source } : { source };
+  const data = source ? (await request("/api/spec", named, signal)).data : await unpack(query.get("data"));
   if (!signal.aborted) new Builder(content, new SpecSchema(loaded, known.arguments), data, signal, source ? query : null);
 }
 
@@ -29,26 +30,31 @@ async function open(data) {
 
 async function showChoice(content) {
   loadSchema().catch(() => {}); // torch is loaded while the list is read
+  let known = null;
   const results = h("ul", { class: "cards" }, h("li", { class: "muted" }, "Reading the specs …"));
   const search = h("input", { type: "search", id: "search", placeholder: "translation, tiny, vision …", oninput: update });
+  const trained = h("input", { type: "checkbox", id: "trained", onchange: update });
   const text = h("textarea", { id: "paste", rows: "6", placeholder: "zoo: 1\nname: my-model\nmodel: …", spellcheck: "false" });
   const errors = h("div");
   content.replaceChildren(
     h("h1", {}, "Build"),
-    h("p", { class: "lead" }, "Start from a spec of a plugin, from YAML, or from nothing."),
+    h("p", { class: "lead" }, "Start from a spec of a plugin, from a recipe, which also has data and training, from YAML, or from nothing."),
     h("div", { class: "columns" },
-      h("div", {}, h("div", { class: "filters" }, h("div", {}, h("label", { for: "search" }, "Search specs"), search)), results),
+      h("div", {}, h("div", { class: "filters" }, h("div", {}, h("label", { for: "search" }, "Search specs and recipes"), search),
+        h("div", { class: "check" }, trained, h("label", { for: "trained" }, "with training"))), results),
       h("aside", {}, h("section", { class: "panel" }, h("h2", {}, "YAML"), h("label", { for: "paste" }, "Paste a spec, or the state of a page"), text, errors,
         h("button", { type: "button", onclick: () => openText(text.value, errors) }, "Open"), " ",
         h("button", { type: "button", class: "quiet", onclick: () => open(EMPTY) }, "Empty spec")))));
-  const known = await specs();
 
   function update() {
+    if (!known) return; // they are shown when they are read
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = known.filter((each) => words.every((word) => `${each.name} ${each.plugin} ${each.description}`.toLowerCase().includes(word)));
-    results.replaceChildren(...found.map((each) => h("li", {}, h("a", { class: "card", href: address(["build"], { spec: each.name }) },
-      h("span", { class: "name" }, each.name), h("span", { class: "summary" }, each.description)))));
+    const found = known.filter((each) => (each.has_training || !trained.checked)
+      && words.every((word) => `${each.name} ${each.plugin} ${each.description} ${each.is_recipe ? "recipe" : ""}`.toLowerCase().includes(word)));
+    results.replaceChildren(...found.map((each) => h("li", {}, h("a", { class: "card", href: address(["build"], { [each.is_recipe ? "recipe" : "spec"]: each.name }) },
+      h("span", { class: "name" }, each.name), each.is_recipe ? h("span", { class: "tag" }, "recipe") : "", h("span", { class: "summary" }, each.description)))));
   }
+  known = await specs();
   update();
 }
 
@@ -56,7 +62,7 @@ async function openText(text, errors) {
   try {
     const answer = await request("/api/parse", { text });
     if (!answer.ok) errors.replaceChildren(problems(answer.errors, () => {}));
-    else if (answer.data?.page === "models") location.hash = address(["models"], { model: answer.data.model, text: answer.data.text, png: answer.data.png });
+    else if (answer.data?.page === "models") location.hash = address(["models"], { ...answer.data, page: "" });
     else if (answer.data === null || typeof answer.data !== "object" || Array.isArray(answer.data)) errors.replaceChildren(problem("A spec is a mapping, such as 'zoo: 1'."));
     else await open(answer.data);
   } catch (error) {
@@ -125,8 +131,15 @@ class Builder {
     this.result.replaceChildren(report.ok ? tree(report) : problems(report.errors, (error) => this.form.focus(error)));
   }
 
+  /** Add sections, such as "train", and check the spec again. */
+  add(sections) {
+    Object.assign(this.data, sections);
+    this.form.show(this.data);
+    this.changed();
+  }
+
   choose(path, field) {
     const parameters = this.report?.parameters ?? null;
-    chooseParts({ schema: this.schema, data: structuredClone(this.data), path, field, parameters, onselect: (value) => this.form.restructure(path, value) });
+    chooseParts({ schema: this.schema, data: structuredClone(this.data), path, field, parameters, onselect: (value) => this.form.restructure(path, value), onadd: (sections) => this.add(sections) });
   }
 }

@@ -32,7 +32,10 @@ function showChoice(content, known) {
 }
 
 async function showModel(content, name, query, signal) {
-  content.replaceChildren(h("h1", {}, name), h("p", { class: "muted", role: "status" }, "Loading torch and the model …"));
+  const isShipped = (await registry()).models.some((model) => model.name === name && model.is_shipped);
+  const isOnHub = !isShipped && /^(hub:)?[\w-][\w.-]*\/[\w.-]+(@.+)?$/.test(name) && !name.endsWith(".safetensors");
+  const message = isOnHub ? "Loading torch, and the model from the Hub: the first time, it is downloaded …" : "Loading torch and the model …";
+  content.replaceChildren(h("h1", {}, name), h("p", { class: "muted", role: "status" }, message));
   const model = await request("/api/model", { model: name }, signal);
   if (!signal.aborted) await new ModelPage(content, name, model, query, signal).start();
 }
@@ -49,16 +52,17 @@ class ModelPage {
     this.view = h("div", { class: "view" });
     this.yaml = h("pre", { tabindex: "0", class: "wrapped", id: "yaml" });
     this.input = this.makeInput();
-    this.canRun = model.task !== "none" && this.input !== null;
+    this.canRun = model.task !== "none";
+    this.canAttend = this.canRun || model.input !== "array";
     content.replaceChildren(
       h("p", { class: "crumbs" }, h("a", { href: "#/models" }, "Models")),
       h("h1", {}, name, h("span", { class: "tag" }, `${count(model.parameters)} parameters`)),
       h("div", { class: "columns" },
-        h("div", {}, this.canRun
+        h("div", {}, this.canAttend
           ? h("form", { class: "run", onsubmit: (event) => this.submit(event) }, this.input,
-            h("div", { class: "buttons" }, h("button", {}, model.task === "generate" ? "Generate" : "Predict"),
-              h("button", { type: "button", class: "quiet", onclick: () => this.attend() }, "Show attention")))
-          : h("p", { class: "warning" }, "This model does not take a text, an image or a sound. Run it on its data with 'zoo predict' or 'zoo eval'."),
+            h("div", { class: "buttons" }, this.canRun ? h("button", {}, model.task === "generate" ? "Generate" : "Predict") : "",
+              h("button", { type: this.canRun ? "button" : "submit", class: this.canRun ? "quiet" : null, onclick: (event) => this.attend(event) }, "Show attention")))
+          : h("p", { class: "warning" }, "This model neither generates nor predicts from one input. Run it on its data with 'zoo eval'."),
         this.output),
         h("aside", {}, h("section", { class: "panel" }, h("div", { class: "heading" }, h("h2", {}, "This state"), copyButton("Copy YAML", () => this.yaml.textContent)), this.yaml),
           model.spec ? h("details", { class: "panel" }, h("summary", {}, "Spec"), h("pre", { tabindex: "0" }, toYaml(model.spec))) : "")),
@@ -70,14 +74,15 @@ class ModelPage {
     if (this.drawing && this.query.has("png")) await this.drawing.load(this.query.get("png"));
     this.update();
     if (this.canRun && this.query.has("run")) await this.run();
-    if (this.canRun && this.query.has("attend")) await this.attend();
+    if (this.canAttend && this.query.has("attend")) await this.attend();
   }
 
   makeInput() {
-    const { input, size } = this.model;
+    const { input, size, data } = this.model;
+    if (data) return this.datasetInput(data, input === "graph");
     if (input === "image") return this.imageInput(size ?? [224, 224]);
     if (input === "audio") return this.fileInput("Sound", "audio/*,.wav,.flac");
-    if (input === "array") return this.model.task === "generate" ? this.textInput("Token IDs, separated by spaces") : null;
+    if (input === "array") return this.textInput("Token IDs, separated by spaces");
     return this.textInput(this.model.task === "generate" && this.model.input === "messages" ? "Message" : "Text");
   }
 
@@ -87,12 +92,30 @@ class ModelPage {
   }
 
   fileInput(label, accept) {
-    const input = h("input", { type: "file", id: "file", accept, onchange: async () => {
+    return this.chooser("file", label, accept, (file) => (this.file = file));
+  }
+
+  /** A field for a file; `keep` takes its name and content, or null. */
+  chooser(id, label, accept, keep) {
+    const input = h("input", { type: "file", id, accept, onchange: async () => {
       const [chosen] = input.files;
-      this.file = chosen ? { file: chosen.name, content: await base64(chosen) } : null;
+      keep(chosen ? { file: chosen.name, content: await base64(chosen) } : null);
       this.update();
     } });
-    return h("div", {}, h("label", { for: "file" }, label), input);
+    return h("div", {}, h("label", { for: id }, label), input);
+  }
+
+  /** An example of a dataset: its parameters as YAML, and files that replace those that they name. */
+  datasetInput(data, isGraph) {
+    const oninput = () => this.update();
+    this.files = {};
+    this.data = h("textarea", { id: "data", rows: "5", spellcheck: "false", value: this.query.get("data") ?? toYaml(data), oninput });
+    this.example = h("input", { type: "number", id: "example", min: "1", value: this.query.get("example") ?? "1", oninput });
+    const file = (key, label, accept) => this.chooser(`file-${key}`, label, accept, (chosen) => (chosen ? (this.files[key] = chosen) : delete this.files[key]));
+    const tables = isGraph ? h("fieldset", {}, h("legend", {}, "Files of the graph, in place of those above"),
+      file("nodes", "Table of nodes (.csv)", ".csv"), file("edges", "Table of edges (.csv)", ".csv"), file("file", "Or one file (.npz)", ".npz,.gz,.xz")) : "";
+    return h("div", {}, h("label", { for: "data" }, "Dataset, as --data of zoo predict"), this.data, tables,
+      h("label", { for: "example" }, "Number of the example"), this.example);
   }
 
   imageInput(size) {
@@ -108,6 +131,7 @@ class ModelPage {
   /** Return the input for the server. */
   value() {
     if (this.file) return this.file;
+    if (this.data) return { data: this.data.value, files: this.files, example: +this.example.value || 1 };
     if (this.drawing) {
       if (this.drawing.isEmpty) throw new Error("Draw something, or choose a file.");
       return { file: "drawing.png", content: this.drawing.content() };
@@ -119,19 +143,28 @@ class ModelPage {
 
   /** Show the state of the page as YAML and in the address. */
   update(action = null) {
-    const text = this.text?.value;
+    const text = this.text?.value, data = this.data?.value, example = this.data && this.example.value !== "1" ? this.example.value : "";
     const drawn = this.drawing && !this.drawing.isEmpty && !this.file ? this.drawing.content() : "";
     const png = drawn.length <= MAX_IN_ADDRESS ? drawn : "";
-    replace(["models"], { model: this.name, text, png, [action ?? "idle"]: action ? "1" : "" });
+    replace(["models"], { model: this.name, text, data, example, png, [action ?? "idle"]: action ? "1" : "" });
     const verb = this.model.task === "predict" ? "predict" : "generate";
-    const shown = text !== undefined ? quote(text) : quote(this.file?.file ?? "image.png");
-    const state = { page: "models", model: this.name, ...(text ? { text } : {}), ...(png ? { png } : {}), ...(this.file ? { file: this.file.file } : {}) };
-    this.yaml.textContent = `# zoo ${verb} ${this.name} ${shown}\n# zoo attend ${this.name} ${shown} -o view.html\n${toYaml(state)}`;
+    const shown = this.data ? this.options() : quote(text ?? this.file?.file ?? "image.png");
+    const state = { page: "models", model: this.name, ...(text ? { text } : {}), ...(data ? { data } : {}), ...(example ? { example } : {}), ...(png ? { png } : {}), ...(this.file ? { file: this.file.file } : {}) };
+    const number = example ? ` --example ${example}` : "";
+    this.yaml.textContent = `# zoo ${verb} ${this.name} ${shown}\n# zoo attend ${this.name} ${shown}${number} -o view.html\n${toYaml(state)}`;
+  }
+
+  /** The options of the command line that name the dataset: its lines that are "key: value". */
+  options() {
+    const lines = this.data.value.split("\n").map((line) => line.match(/^(\w+): *(\S.*)$/)).filter(Boolean);
+    const chosen = Object.entries(this.files).map(([key, { file }]) => ["", key, file]);
+    const named = chosen.length ? lines.filter(([, key]) => !["file", "nodes", "edges", "graphs"].includes(key)) : lines;
+    return [...named, ...chosen].map(([, key, value]) => `--data ${quote(`${key}=${value}`)}`).join(" ");
   }
 
   submit(event) {
     event.preventDefault();
-    this.run();
+    if (this.canRun) this.run();
   }
 
   async run() {
@@ -142,7 +175,8 @@ class ModelPage {
     });
   }
 
-  async attend() {
+  async attend(event) {
+    event?.preventDefault();
     await this.work(this.view, "Computing the attention …", async () => {
       this.update("attend");
       const { view } = await request("/api/attend", { model: this.name, input: this.value() }, this.signal);
@@ -171,7 +205,10 @@ function bar(label, probability) {
 function predictions(answer) {
   if (answer.values) return h("p", { class: "result" }, answer.values.map((value) => value.toFixed(4)).join(" "));
   if (answer.top) return h("ul", { class: "bars" }, answer.top.map(([label, probability]) => bar(label, probability)));
-  return h("ul", { class: "bars" }, answer.positions.map((each) => bar(`${each.name ?? ""} ${each.label}`, each.probability)));
+  const { positions, total } = answer;
+  const list = h("ul", { class: "bars" }, positions.map((each, i) => bar(`${each.name ?? i} ${each.label}`, each.probability)));
+  const shown = positions.length > 12 ? h("div", { class: "long", tabindex: "0", role: "region", "aria-label": "Predictions" }, list) : list;
+  return [shown, positions.length < total ? h("p", { class: "muted" }, `The first ${positions.length} of ${count(total)}; 'zoo predict' prints all.`) : ""];
 }
 
 async function base64(file) {

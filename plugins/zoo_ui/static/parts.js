@@ -1,6 +1,6 @@
 // The parts that fit a slot, with the difference in parameters, and a comparison of one with the present.
 
-import { h, count, copyButton, problem, request } from "./dom.js";
+import { h, bytes, count, copyButton, problem, request } from "./dom.js";
 import { formatPath, valueAt } from "./schema.js";
 import { toYaml, flow } from "./yaml.js";
 
@@ -27,8 +27,9 @@ function dialog(title, ...children) {
  * @param data the spec; it is not changed.
  * @param parameters the number of parameters of the spec; null if it does not pass.
  * @param onselect called with the value of the slot.
+ * @param onadd called with sections to add to the spec.
  */
-export function chooseParts({ schema, data, path, field, parameters, onselect }) {
+export function chooseParts({ schema, data, path, field, parameters, onselect, onadd }) {
   const value = valueAt(data, path);
   const current = value === undefined || value === null ? null : schema.partOf(field, value);
   const status = h("p", { class: "muted", role: "status" }, "Checking each part in this slot …");
@@ -54,11 +55,16 @@ export function chooseParts({ schema, data, path, field, parameters, onselect })
     const use = h("button", { type: "button", class: "part", "aria-current": isCurrent ? "true" : null, onclick: () => select(result.value) }, name);
     const compare = isCurrent || current === null ? "" : h("button", {
       type: "button", class: "quiet", "aria-label": `Compare ${current.type ?? field.definition} with ${name}`,
-      onclick: () => showComparison({ data, path, value, other: result.value, name }),
+      onclick: () => showComparison({ data, path, value, other: result.value, name, current: current.type ?? field.definition, onadd: extend }),
     }, "compare");
     list.append(h("li", {}, use, h("span", { class: "summary" }, part.summary),
       h("span", { class: "number" }, isCurrent ? "present" : difference(result.parameters, parameters)), compare));
     if (list.children.length === 1) use.focus();
+  }
+
+  function extend(sections) {
+    Object.assign(data, sections);
+    onadd(sections);
   }
 
   function select(chosen) {
@@ -90,16 +96,55 @@ export function comparison({ data, path, value, other, name }) {
   return { specFile, studyFile, study: toYaml(study), spec: toYaml(data), command: `zoo compare ${studyFile}`, name, value: flow(value ?? null) };
 }
 
+/**
+ * Compare the present value of a slot with another one: untrained here, and trained with a command.
+ *
+ * @param onadd called with sections that are added to the spec, so that it can be trained.
+ */
 function showComparison(options) {
-  const made = comparison(options);
-  const hasTraining = options.data.train !== undefined && options.data.train !== null;
-  const inList = options.path.some((step) => typeof step === "number");
-  dialog(`Compare with ${options.name}`,
-    hasTraining ? "" : h("p", { class: "warning" }, "This spec has no section 'train', which a comparison needs: add it in the form first."),
+  const training = h("div");
+  const show = () => training.replaceChildren(...(options.data.train ? files(options) : starters(options, show)));
+  show();
+  dialog(`Compare with ${options.name}`, untrained(options), training);
+}
+
+/** Sizes and times of both values without training. */
+function untrained({ data, path, value, other, name, current }) {
+  const status = h("p", { class: "muted", role: "status" }, "Measuring both …"), result = h("div");
+  const time = (milliseconds) => (milliseconds === null ? "–" : `${milliseconds.toPrecision(3)} ms`);
+  const rows = [["parameters", "parameters", count], ["bytes", "bytes", bytes], ["forward pass", "forward", time], ["forward pass and gradients", "training", time]];
+  request("/api/measure", { data, path, values: [value, other] }).then((found) => {
+    status.textContent = "Random weights, a batch of 8 examples of length 16, on this machine; the median of 5.";
+    result.replaceChildren(h("table", {},
+      h("thead", {}, h("tr", {}, h("td", {}), [current, name].map((each) => h("th", { scope: "col", class: "number" }, each)))),
+      h("tbody", {}, rows.map(([title, key, format]) => h("tr", {}, h("th", { scope: "row" }, title), found.map((each) => h("td", { class: "number" }, format(each[key]))))))));
+  }, (error) => status.replaceChildren(problem(error)));
+  return h("section", {}, h("h3", {}, "Without training"), result, status);
+}
+
+/** The files and the command of a comparison that trains both. */
+function files(options) {
+  const made = comparison(options), inList = options.path.some((step) => typeof step === "number");
+  return [h("h3", {}, "With training"),
     inList ? h("p", { class: "warning" }, "The slot is in a list, and a study names values by keys only: change the whole list in the study.") : "",
     h("p", {}, "Save both files in one folder, and run the command. It trains the present spec and the variant with three seeds each."),
     file(made.specFile, made.spec), file(made.studyFile, made.study),
-    h("h3", {}, "Command"), h("pre", { tabindex: "0" }, made.command), copyButton("Copy command", () => made.command));
+    h("h3", {}, "Command"), h("pre", { tabindex: "0" }, made.command), copyButton("Copy command", () => made.command)];
+}
+
+/** The sections "train" that fit a spec without one, each with a button that adds it. */
+function starters({ data, onadd }, show) {
+  const status = h("p", { class: "muted", role: "status" }, "Looking for datasets that fit …"), list = h("ul", { class: "parts" });
+  const add = (sections) => {
+    onadd(sections);
+    show();
+  };
+  request("/api/starters", { data }).then((found) => {
+    status.textContent = found.length ? "Add one that fits the model; then replace its files by yours in the form." : "No installed dataset fits this model; write a section 'train' in the form.";
+    list.replaceChildren(...found.map(({ dataset, summary, sections }) => h("li", {},
+      h("button", { type: "button", class: "part", "aria-label": `Add train with ${dataset}`, onclick: () => add(sections) }, dataset), h("span", { class: "summary" }, summary))));
+  }, (error) => status.replaceChildren(problem(error)));
+  return [h("h3", {}, "With training"), h("p", {}, "To train both, the spec needs a section 'train', which names the data."), status, list];
 }
 
 function file(name, text) {

@@ -96,7 +96,7 @@ export class SpecSchema {
   entries(node, texts = {}) {
     return Object.entries(node.properties)
       .filter(([name]) => name !== "type")
-      .map(([name, inner]) => ({ name, node: inner, isRequired: node.required.includes(name), text: texts[name] ?? "" }));
+      .map(([name, inner]) => ({ name, node: inner, isRequired: (node.required ?? []).includes(name), text: texts[name] ?? "" }));
   }
 
   sections() {

@@ -35,7 +35,7 @@ CAPTION = {
 def image_to_text(encoder, decoder):
     """Return the config of an encoder and a decoder."""
     return hf.VisionEncoderDecoderConfig(
-        encoder={**SMALL, "model_type": encoder}, decoder=decoder, decoder_start_token_id=3,
+        encoder={**SMALL, "model_type": encoder}, decoder=dict(decoder), decoder_start_token_id=3,
         eos_token_id=2, pad_token_id=1,
     )  # fmt: skip
 

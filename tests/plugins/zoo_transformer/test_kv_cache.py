@@ -256,7 +256,7 @@ def test_offsets_in_a_tensor_match_forward(position, form):
     state, pieces = decoder.start(source_memory, steps=4), []
 
     for tokens in TOKENS.split([2, 1, 1], dim=1):
-        states, state = decoder._step(tokens, state, state.per_hypothesis["at"][0])
+        states, state = decoder.step_blocks(tokens, state, state.per_hypothesis["at"][0])
         pieces.append(decoder.logits(states))
 
     torch.testing.assert_close(torch.cat(pieces, dim=1), expected, rtol=0, atol=1e-5)

@@ -137,6 +137,62 @@ def test_a_swap_becomes_a_comparison(build, tmp_path, monkeypatch):
     ]
 
 
+def test_a_spec_without_training_is_measured_and_gets_a_section_train(build, tmp_path, monkeypatch):
+    from zoo_lab.compare.study_file import StudySettings, read_study
+
+    tab = build()
+    page = tab.page
+    _field(page, "model.decoder.attention.scorer").click()
+    page.get_by_text(re.compile(r"\d+ of \d+ parts fit")).wait_for()
+    page.get_by_role("button", name="Compare additive with general").click()
+    dialog = page.locator("dialog").last
+    dialog.get_by_text("the median of 5").wait_for()
+    rows = dialog.locator("tbody tr").all_inner_texts()
+    assert rows[0].split("\t") == ["parameters", "68,048", "63,888"]
+    assert all(re.search(r"\d ms", row) for row in rows[2:])
+    add = page.get_by_role("button", name="Add train with parallel-text")
+    add.wait_for()
+    for theme, width in (("light", 1280), ("dark", 1280), ("light", 400)):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        tab.screenshot(f"build-untrained-{theme}-{width}", full=False)
+        assert tab.violations() == []
+    add.click()
+    for section in dialog.locator("section:has(pre)").all():
+        name = section.locator("h3").inner_text()
+        (tmp_path / name).write_text(section.locator("pre").inner_text())
+    monkeypatch.chdir(tmp_path)
+    plan = read_study("compare-scorer.yaml", StudySettings())
+    assert len(plan.variants) == 2
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    data = yaml.safe_load(page.locator("#yaml").inner_text())
+    assert data["train"]["data"] == {"type": "parallel-text", "source": "a.en", "target": "a.de"}
+    page.wait_for_selector(".status.valid")
+    assert _field(page, "train.steps").input_value() == "1000"
+
+
+def test_a_recipe_is_a_start_with_data_and_training(visit, server):
+    tab = visit(viewport={"width": 1280, "height": 860})
+    page = tab.page
+    page.set_default_timeout(60_000)
+    page.goto(server.page("/build"))
+    page.get_by_label("Search specs").fill("gat cora")  # while they are read
+    page.locator(".card").first.wait_for()
+    sync_api.expect(page.locator(".card")).to_have_count(3)  # two specs and the recipe
+    page.get_by_label("with training").check()
+    sync_api.expect(page.locator(".card")).to_have_count(1)
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        assert tab.violations() == []
+    page.locator(".card").click()
+    page.wait_for_selector(".status.valid")
+    data = yaml.safe_load(page.locator("#yaml").inner_text())
+    assert data["name"] == "gat-cora"
+    assert data["train"]["data"]["file"] == "$ZOO_DATA/planetoid/cora.npz.xz"
+    assert "recipe=gat-cora" in page.url
+
+
 def test_the_state_is_in_the_address_and_in_the_yaml(build, visit, server):
     page = build().page
     _field(page, "model.encoder.hidden").fill("20")

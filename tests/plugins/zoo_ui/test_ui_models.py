@@ -1,8 +1,12 @@
 """Running models and looking at their attention in a real browser."""
 
 import re
+from urllib.parse import quote
 
 import pytest
+from hub_kit import NAME, environment, zoo as command
+from hub_server import TOKEN, Hub
+from ui_kit import UiServer
 
 import zoo
 
@@ -95,8 +99,87 @@ def test_a_sound_file_is_recognised(open_model, tmp_path):
 def test_errors_of_models_are_shown(open_model):
     tab = open_model("model=absent.safetensors", ".problem")
     assert "absent.safetensors" in tab.page.locator(".problem").inner_text()
+    assert tab.violations() == []
 
 
-def test_a_model_without_a_single_input_names_the_commands(open_model):
-    tab = open_model("model=gat-cora", ".warning")
-    assert "zoo predict" in tab.page.locator(".warning").inner_text()
+def test_the_list_of_models_is_accessible(open_model):
+    tab = open_model("", ".card")
+    for theme, width in (("light", 1280), ("dark", 400)):
+        tab.page.emulate_media(color_scheme=theme)
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        assert tab.violations() == []
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.fixture(scope="module")
+def graph_model(tmp_path_factory):
+    """The file of a model of graphs with tables of nodes and edges beside it."""
+    folder = tmp_path_factory.mktemp("graph")
+    model = zoo.compose("gat-small", seed=0, overrides=["model.features=2", "model.classes=2"])
+    names = [*(f"n{i}" for i in range(7)), "A node with a name that is long"]
+    rows = [f"{name},{('red', 'blue')[i % 2]},train,{i},1" for i, name in enumerate(names)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,split,x,y", *rows]))
+    edges = [f"{a},{b}" for a, b in zip(names, names[1:] + names[:1], strict=True)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    return zoo.save(model, folder / "model.safetensors")
+
+
+def test_a_graph_is_classified_and_drawn_with_the_names_of_its_nodes(open_model, graph_model):
+    tab = open_model(f"model={graph_model}")
+    page = tab.page
+    page.get_by_label("Table of nodes").set_input_files(graph_model.parent / "nodes.csv")
+    page.get_by_label("Table of edges").set_input_files(graph_model.parent / "edges.csv")
+    sync_api.expect(page.locator("#yaml")).to_contain_text("--data 'edges=edges.csv'")
+    page.get_by_role("button", name="Predict").click()
+    sync_api.expect(page.locator(".bars li")).to_have_count(8)
+    assert page.locator(".bars li").first.inner_text().startswith("n0 ")
+    page.get_by_role("button", name="Show attention").click()
+    frame = page.frame_locator("iframe")
+    sync_api.expect(frame.locator(".readout")).to_contain_text("node “n0 · red”")
+    for theme, width in (("light", 1280), ("dark", 1280), ("light", 400)):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        tab.screenshot(f"model-graph-{theme}-{width}")
+        assert tab.violations() == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_dataset_on_this_machine_is_part_of_the_address(open_model, graph_model):
+    folder = graph_model.parent
+    data = f"type: graph\nnodes: {folder}/nodes.csv\nedges: {folder}/edges.csv\nsplit: all\n"
+    page = open_model(f"model={graph_model}&data={quote(data)}&run=1").page
+    sync_api.expect(page.locator(".bars li")).to_have_count(8)
+    page.get_by_label("Number of the example").fill("2")
+    page.get_by_role("button", name="Predict").click()
+    sync_api.expect(page.locator(".problem")).to_contain_text("example 2: the dataset has 1")
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """A hub on this machine, and a server that uses it."""
+    with Hub() as hub:
+        started = UiServer(env=environment(hub, tmp_path / "home"))
+        yield hub, started
+        code, _, _ = started.interrupt()
+        assert code == 0
+
+
+def test_a_model_of_the_hub_is_loaded_and_run(visit, hub, tmp_path):
+    hub, server = hub
+    arguments = ("push", "g2p-bahdanau", NAME)
+    done = command(hub, tmp_path / "pushing", *arguments, here=tmp_path, HF_TOKEN=TOKEN)
+    assert done.returncode == 0, done.stderr
+    tab = visit(viewport={"width": 1280, "height": 860})
+    page = tab.page
+    page.set_default_timeout(60_000)
+    page.goto(server.page("/models"))
+    page.get_by_label("File, folder or repository").fill(NAME)
+    page.get_by_role("button", name="Load").click()
+    sync_api.expect(page.locator("main")).to_contain_text("from the Hub")
+    page.get_by_label("Text").fill("attention")
+    page.get_by_role("button", name="Generate").click()
+    sync_api.expect(page.locator(".hypotheses li").first).to_contain_text("AH T EH N SH AH N")
+    assert any(NAME in request.path for request in hub.requests)
+    page.goto(server.page("/models?model=zoo-team%2Fabsent"))
+    sync_api.expect(page.locator(".problem")).to_contain_text("zoo-team/absent")
+    assert tab.hosts() == {"127.0.0.1"}

@@ -94,6 +94,7 @@ def _describe_plugin(plugin: Plugin) -> PluginRecord:
         components,
         [_describe_file(file) for file in plugin.specs],
         [_describe_file(file) for file in plugin.maps],
+        [_describe_file(file) for file in plugin.recipes],
         [_describe_importer(importer, plugin) for importer in plugin.importers],
         [str(path) for path in plugin.catalogues],
         plugin.commands,

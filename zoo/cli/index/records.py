@@ -76,7 +76,7 @@ class ImporterRecord:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A spec or a map of a plugin."""
+    """A spec, a map or a recipe of a plugin."""
 
     name: str
     plugin: str
@@ -99,6 +99,7 @@ class PluginRecord:
     components: Sequence[ComponentRecord] = ()
     specs: Sequence[FileRecord] = ()
     maps: Sequence[FileRecord] = ()
+    recipes: Sequence[FileRecord] = ()
     importers: Sequence[ImporterRecord] = ()
     catalogues: Sequence[str] = ()
     commands: Sequence[Command] = ()
@@ -141,6 +142,11 @@ class Index:
         return group_by_name(file for plugin in self.plugins for file in plugin.maps)
 
     @property
+    def recipes(self) -> dict[str, list[FileRecord]]:
+        """The recipes of all plugins, by name."""
+        return group_by_name(file for plugin in self.plugins for file in plugin.recipes)
+
+    @property
     def importers(self) -> list[ImporterRecord]:
         """The importers of all plugins, sorted by name."""
         every = (importer for plugin in self.plugins for importer in plugin.importers)
@@ -166,6 +172,7 @@ def _plugin(row: dict[str, Any]) -> PluginRecord:
     row["importers"] = [ImporterRecord(**importer) for importer in row["importers"]]
     row["specs"] = [FileRecord(**file) for file in row["specs"]]
     row["maps"] = [FileRecord(**file) for file in row["maps"]]
+    row["recipes"] = [FileRecord(**file) for file in row["recipes"]]
     row["commands"] = [Command(**command) for command in row["commands"]]
     return PluginRecord(**row)
 

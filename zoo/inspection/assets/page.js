@@ -10,11 +10,8 @@ const PACKED = Uint32Array.from(COLOURS, ([r, g, b]) => ((255 << 24) | (b << 16)
 const MAP_HEIGHT = 640, MAX_CELL = 44, MAX_LABEL = 150, LABEL_DISTANCE = 13, MAX_NODES = 150;
 const FONT = "12px system-ui, sans-serif", WHITE = "#fff", BLACK = "#000", PINK = "#ff5ea0";
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-const KINDS = {
-  self: "self-attention", cross: "cross-attention", pooling: "attention pooling", edges: "edges of a graph",
-  glimpses: "glimpses", memory: "memory", ctc: "posteriors of frames",
-};
-const { max, min, round, floor, ceil } = Math;
+const { max, min, round, floor, ceil, abs, hypot, cos, sin, sqrt, PI } = Math;
+const { assign } = Object;
 const clamp = (x, low, high) => max(low, min(high, x));
 const level = (t) => clamp(round(t * 255), 0, 255);
 const times = (count, make) => Array.from({ length: count }, (_, i) => make(i));
@@ -47,6 +44,11 @@ function toBytes(base64) {
   return Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 }
 
+/** Let the page react. */
+function pause() {
+  return new Promise((done) => setTimeout(done));
+}
+
 /** The weights of a layer; quantised.py describes the format. */
 async function decode({ shape, scale, offset, data }, quantum) {
   const stream = new Blob([toBytes(data)]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -55,6 +57,7 @@ async function decode({ shape, scale, offset, data }, quantum) {
   const S = shape.at(-1), R = shape.slice(0, -1).reduce((a, b) => a * b, 1), values = new Float32Array(R * S);
   let exact = R * (S + 5);
   for (let r = 0; r < R; r++) {
+    if (r % 512 === 511) await pause();
     const q = quantum * 2 ** -codes[R * S + r], end = (r + 1) * S;
     let rest = content.getFloat32(R * (S + 1) + 4 * r, true), small = 0, multiples = 0;
     for (let i = r * S; i < end; i++) {
@@ -96,7 +99,7 @@ function math([tag, ...children]) {
 
 /** Three digits; below the error of a weight, only that and an estimate. */
 function format(value, error) {
-  if (value === 0 || Math.abs(value) >= error) return String(+value.toPrecision(3));
+  if (value === 0 || abs(value) >= error) return String(+value.toPrecision(3));
   return `< ${error} (about ${+value.toPrecision(1)})`;
 }
 
@@ -107,14 +110,22 @@ function labelAt({ labels }, index, pool = 1) {
   return last > first ? `${name(first)} … ${name(last)}` : name(first);
 }
 
+/** A text that is at most so wide, with an ellipsis at its end if it is longer. */
+function shorten(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let length = text.length;
+  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length--;
+  return `${text.slice(0, length).trimEnd()}…`;
+}
+
 /** The context of a canvas after a change of its size in CSS pixels. */
 function resize(canvas, width, height) {
   const ratio = window.devicePixelRatio;
-  Object.assign(canvas, { width: round(width * ratio), height: round(height * ratio) });
-  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  assign(canvas, { width: round(width * ratio), height: round(height * ratio) });
+  assign(canvas.style, { width: `${width}px`, height: `${height}px` });
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
-  return Object.assign(context, { font: FONT, textBaseline: "middle", imageSmoothingEnabled: false });
+  return assign(context, { font: FONT, textBaseline: "middle", imageSmoothingEnabled: false });
 }
 
 /** A canvas with one pixel for each packed colour. */
@@ -127,7 +138,7 @@ function pixels(packed, width, height) {
 /** Stroke a path in a colour with a dark edge, which is seen on any colour. */
 function stroke(context, path, colour, lineWidth = 1.5) {
   for (const [width, strokeStyle] of [[lineWidth + 2, BLACK], [lineWidth, colour]]) {
-    Object.assign(context, { lineWidth: width, strokeStyle, lineJoin: "round" });
+    assign(context, { lineWidth: width, strokeStyle, lineJoin: "round" });
     context.stroke(path);
   }
 }
@@ -171,6 +182,7 @@ export function mountView(element, data, options = {}) {
     width = parts.figure.clientWidth;
     map = (layer.kind === "edges" ? graphMap : heatMap)(parts, current, data);
     picture = imagePicture(parts, current, data);
+    parts.overlay.title = "";
     point();
   }
 
@@ -186,7 +198,7 @@ export function mountView(element, data, options = {}) {
     state,
     select(change) {
       const isCell = Object.keys(change).every((key) => key === "row" || key === "column");
-      Object.assign(state, change);
+      assign(state, change);
       return isCell ? point() : show();
     },
   };
@@ -200,13 +212,7 @@ export function mountView(element, data, options = {}) {
     redraw();
   };
   controller.ready = show().then(() => performance.mark("zoo-view-ready"));
-  controller.complete = controller.ready.then(async () => {
-    for (const layer of layers) {
-      await load(layer);
-      parts.drawThumbnails(layer);
-    }
-    performance.mark("zoo-view-complete");
-  });
+  controller.complete = controller.ready.then(() => parts.drawThumbnails(load)).then(() => performance.mark("zoo-view-complete"));
   return controller;
 }
 
@@ -278,7 +284,7 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
   function columnLabel(target, j) {
     target.save();
     target.translate(x0 + (j + 0.5) * cw, y0 - 5);
-    target.rotate(-Math.PI / 3);
+    target.rotate(-PI / 3);
     label(target, labelAt(top.axis, j, top.size), 0, 0, "left");
     target.restore();
   }
@@ -312,7 +318,8 @@ function heatMap(parts, { layer, values, high, swap, zoom }, data) {
       stroke(overlay, box(x - 1.5, y - 1.5, cw + 3, ch + 3), WHITE);
       rowLabel(overlay, i);
       columnLabel(overlay, j);
-      parts.scrollTo(x, y, cw, ch);
+      // To read what is in sight is slow while the page changes; a small map is always in sight.
+      if (zoom > 1 || cell < 2) parts.scrollTo(x, y, cw, ch);
     },
     pick(x, y) {
       const cell = [floor((y - y0) / ch), floor((x - x0) / cw)];
@@ -351,7 +358,7 @@ function imagePicture(parts, { layer, values }, data) {
     const w = weights(row), peak = highest(w), found = [gw, gh, 0, 0];
     w.forEach((value, k) => {
       const x = k % gw, y = floor(k / gw), [left, top, right, bottom] = found;
-      if (value >= peak / 4) Object.assign(found, [min(left, x), min(top, y), max(right, x + 1), max(bottom, y + 1)]);
+      if (value >= peak / 4) assign(found, [min(left, x), min(top, y), max(right, x + 1), max(bottom, y + 1)]);
     });
     return found;
   }
@@ -385,7 +392,13 @@ function graphMap(parts, { layer, values, high }, data) {
   const width = clamp(parts.figure.clientWidth, 320, 900), height = min(MAP_HEIGHT, width * 0.75), { ink, paper, line, mark } = parts.colours();
   const context = resize(parts.map, width, height), overlay = resize(parts.overlay, width, height);
   const isWhole = nodes.length <= MAX_NODES, places = new Map();
-  const put = (node, x, y) => places.set(node, [36 + x * (width - 72), 24 + y * (height - 48)]);
+  const widest = width < 600 ? 64 : 100;
+  const put = (node, x, y) => places.set(node, [widest / 2 + 2 + x * (width - widest - 4), 30 + y * (height - 48)]);
+  /** The label of a node, shortened to its largest width, and half of the width of its plate. */
+  const plate = (node) => {
+    const text = shorten(context, labelAt(axis, node), widest - 10);
+    return [text, max(9, context.measureText(text).width / 2 + 4)];
+  };
   if (isWhole) {
     layer.layout ??= layoutGraph(nodes.length, targets, sources);
     layer.layout.forEach(([x, y], node) => put(node, x, y));
@@ -405,26 +418,26 @@ function graphMap(parts, { layer, values, high }, data) {
     const [[ax, ay], [bx, by]] = [sources[edge], targets[edge]].map((node) => places.get(node)), t = clamp(values[edge] / high, 0, 1);
     const path = new Path2D();
     path.moveTo(ax, ay);
-    if (sources[edge] === targets[edge]) path.ellipse(ax, ay - 12, 8, 12, 0, Math.PI / 2, 2.5 * Math.PI);
+    if (sources[edge] === targets[edge]) path.ellipse(ax, ay - 12, 8, 12, 0, PI / 2, 2.5 * PI);
     // Edges of both directions are bent to different sides.
     else path.quadraticCurveTo((ax + bx) / 2 + (ay - by) * 0.08, (ay + by) / 2 + (bx - ax) * 0.08, bx, by);
     for (const [extra, strokeStyle] of [[1.5, line], [0, `rgb(${COLOURS[level(t)]})`]]) {
-      Object.assign(target, { strokeStyle, lineWidth: 1 + 5 * t + extra });
+      assign(target, { strokeStyle, lineWidth: 1 + 5 * t + extra });
       target.stroke(path);
     }
   }
 
   function drawNode(target, node, isMarked) {
-    const [x, y] = places.get(node), text = labelAt(axis, node), half = max(9, target.measureText(text).width / 2 + 4), path = new Path2D();
+    const [x, y] = places.get(node), [text, half] = plate(node), path = new Path2D();
     path.roundRect(x - half, y - 9, 2 * half, 18, 9);
-    Object.assign(target, { fillStyle: isMarked ? mark : paper, strokeStyle: ink, lineWidth: 1, textAlign: "center" });
+    assign(target, { fillStyle: isMarked ? mark : paper, strokeStyle: ink, lineWidth: 1, textAlign: "center" });
     target.fill(path);
     target.stroke(path);
     target.fillStyle = isMarked ? paper : ink;
     target.fillText(text, x, y);
   }
 
-  const find = (x, y) => [...places.keys()].find((node) => Math.hypot(places.get(node)[0] - x, places.get(node)[1] - y) < 16);
+  const find = (x, y) => [...places.keys()].find((node) => abs(places.get(node)[1] - y) < 14 && abs(places.get(node)[0] - x) < plate(node)[1] + 5);
   return {
     clamp(row, column) {
       const node = clamp(row, 0, nodes.length - 1);
@@ -434,7 +447,7 @@ function graphMap(parts, { layer, values, high }, data) {
       const edges = incoming[row], source = sources[edges[column]] ?? row;
       overlay.clearRect(0, 0, width, height);
       if (isWhole) {
-        Object.assign(overlay, { globalAlpha: 0.7, fillStyle: paper });
+        assign(overlay, { globalAlpha: 0.7, fillStyle: paper });
         overlay.fillRect(0, 0, width, height);
         overlay.globalAlpha = 1;
       } else {
@@ -443,15 +456,19 @@ function graphMap(parts, { layer, values, high }, data) {
         context.clearRect(0, 0, width, height);
         put(row, 0.5, 0.5);
         around.forEach((node, i) => {
-          const angle = (i / around.length - 0.25) * 2 * Math.PI, ring = around.length > 30 && i % 2 ? 0.33 : 0.5;
-          put(node, 0.5 + Math.cos(angle) * ring, 0.5 + Math.sin(angle) * ring);
+          const angle = (i / around.length - 0.25) * 2 * PI, ring = around.length > 30 && i % 2 ? 0.33 : 0.5;
+          put(node, 0.5 + cos(angle) * ring, 0.5 + sin(angle) * ring);
         });
       }
       draw(overlay, edges, row);
-      if (source !== row) stroke(overlay, box(places.get(source)[0] - 14, places.get(source)[1] - 14, 28, 28), mark);
+      if (source === row) return;
+      const [x, y] = places.get(source), half = plate(source)[1] + 5;
+      stroke(overlay, box(x - half, y - 14, 2 * half, 28), mark);
     },
     pick(x, y, row) {
       const source = find(x, y), column = incoming[row].findIndex((edge) => sources[edge] === source);
+      // The whole label, which may be shortened in the picture.
+      parts.overlay.title = nodes[source] ?? "";
       return column < 0 ? null : [row, column];
     },
     pickRow: (x, y) => (find(x, y) === undefined ? null : [find(x, y), 0]),
@@ -470,18 +487,18 @@ function graphMap(parts, { layer, values, high }, data) {
 
 /** Places of nodes in the unit square: springs along edges, repulsion between all nodes. */
 function layoutGraph(count, targets, sources) {
-  const places = times(count, (i) => [Math.cos(i * 2.4) * Math.sqrt(i + 1), Math.sin(i * 2.4) * Math.sqrt(i + 1)]);
+  const places = times(count, (i) => [cos(i * 2.4) * sqrt(i + 1), sin(i * 2.4) * sqrt(i + 1)]);
   for (let heat = 0.8; heat > 0; heat -= 0.004) {
     // A pull to the centre keeps separate components together.
     const moves = places.map(([x, y]) => [-x * 0.05, -y * 0.05]);
     const pull = (i, j, force) => {
-      const d = [0, 1].map((k) => places[j][k] - places[i][k]), length = Math.hypot(...d) + 1e-6, f = force(length) / length;
+      const d = [0, 1].map((k) => places[j][k] - places[i][k]), length = hypot(...d) + 1e-6, f = force(length) / length;
       for (const k of [0, 1]) (moves[i][k] += d[k] * f), (moves[j][k] -= d[k] * f);
     };
     for (let i = 0; i < count; i++) for (let j = 0; j < i; j++) pull(i, j, (d) => -1 / d);
     targets.forEach((target, edge) => target !== sources[edge] && pull(target, sources[edge], (d) => (d * d) / 2));
     places.forEach((place, i) => {
-      const length = Math.hypot(...moves[i]) + 1e-6;
+      const length = hypot(...moves[i]) + 1e-6;
       for (const k of [0, 1]) place[k] += (moves[i][k] * min(length, heat)) / length;
     });
   }
@@ -508,7 +525,7 @@ function build(element, data, layers, heading) {
   const zooms = h("span", {}, zoomOut, zoomIn), map = h("canvas"), overlay = h("canvas"), image = h("canvas", { role: "img" });
   const frame = h("div", { className: "map", tabIndex: 0, role: "application" }, map, overlay), figure = h("div", {}, frame);
   const pictureNote = h("figcaption"), picture = h("figure", { className: "picture", hidden: true }, image, pictureNote);
-  const bar = Object.assign(pixels(PACKED.slice(), 256, 1), { className: "bar" });
+  const bar = assign(pixels(PACKED.slice(), 256, 1), { className: "bar" });
   const high = h("span"), value = h("strong"), place = h("span"), largest = h("ol"), caption = h("div");
   const title = h(`h${heading + 1}`), kind = note(), rows = layers.map(buildThumbnails);
   const pooled = layers.filter((layer) => layer.isPooled).length, error = max(...layers.map((layer) => layer.stored.error));
@@ -540,7 +557,8 @@ function build(element, data, layers, heading) {
     title.textContent = `${layer.path}, ${head}`;
     const size = [layer.rows, layer.columns].map((axis) => axis.labels.length).join(" × ");
     const pooling = layer.isPooled ? `, pooled by ${layer.pool.join(" × ")}` : "";
-    kind.textContent = `${KINDS[layer.kind]}: ${layer.rows.name} × ${layer.columns.name}, ${size}${pooling}`;
+    const numbers = layer.kind === "edges" && /^0( · |$)/.test(layer.rows.labels[0]) ? "; nodes have numbers from 0" : "";
+    kind.textContent = `${data.kinds[layer.kind]}: ${layer.rows.name} × ${layer.columns.name}, ${size}${pooling}${numbers}`;
     high.textContent = +top.toPrecision(3);
     frame.ariaLabel = `Weights of ${title.textContent}. Arrow keys move the cell.`;
     image.ariaLabel = `Weights of a row of ${title.textContent} over the image`;
@@ -591,10 +609,20 @@ function build(element, data, layers, heading) {
     }));
   }
 
-  let shown = "";
   const parts = {
     map, overlay, figure, picture, image, theme, update, connect,
-    drawThumbnails: (layer) => rows[layer.index].draw(),
+    /** Draw the heads of the layers that are in sight, and of the others when they are. */
+    drawThumbnails: (load) => new Promise((seen) => {
+      let drawn = null;
+      const observer = new IntersectionObserver((entries) => {
+        for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
+          observer.unobserve(target);
+          drawn = rows.find((row) => row.element === target).draw(load, drawn);
+        }
+        seen(drawn);
+      });
+      for (const row of rows) observer.observe(row.element);
+    }),
     colours() {
       const style = getComputedStyle(element);
       return Object.fromEntries(["ink", "paper", "line", "mark"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
@@ -603,8 +631,9 @@ function build(element, data, layers, heading) {
       const lines = weights.map(([label, weight]) => `${label} ${format(weight, data.tolerance)}`);
       value.textContent = text;
       place.textContent = where;
-      if (shown !== String(lines)) largest.replaceChildren(...lines.map((line) => h("li", {}, line)));
-      shown = String(lines);
+      while (largest.children.length > lines.length) largest.lastChild.remove();
+      while (largest.children.length < lines.length) largest.append(h("li", {}, " "));
+      lines.forEach((line, i) => (largest.children[i].firstChild.data = line));
     },
     scrollTo(x, y, width, height) {
       const [left, top, right, bottom] = [frame.scrollLeft, frame.scrollTop, frame.clientWidth, frame.clientHeight];
@@ -624,14 +653,21 @@ function buildEquation({ kind, name, text, paper, parameters }, trees) {
 }
 
 function buildThumbnails(layer) {
-  const side = layer.kind === "edges" ? ceil(Math.sqrt(layer.S)) : 0, [T, S] = side ? [side, side] : [layer.T, layer.S];
+  const side = layer.kind === "edges" ? ceil(sqrt(layer.S)) : 0, [T, S] = side ? [side, side] : [layer.T, layer.S];
   const height = min(T, 64), width = min(S, 64), size = layer.H > 8 ? 40 : layer.H > 4 ? 52 : 72;
   const names = times(layer.H, (i) => `${layer.path}, head ${i + 1}`);
   const buttons = names.map((name) => h("button", { type: "button", title: name, ariaLabel: name, tabIndex: -1 }));
+  for (const each of buttons) assign(each.style, { width: `${size + 4}px`, height: `${size + 4}px` });
+  // One canvas behind all buttons, since each canvas of a page takes time in every frame.
+  const strip = h("canvas");
 
   /** Draw the maximum of the weights of each pixel. */
-  function draw() {
-    buttons.forEach((each, head) => {
+  async function draw(load, before) {
+    await before;
+    await load(layer);
+    const context = resize(strip, layer.H * (size + 7), size + 4);
+    for (let head = 0; head < layer.H; head++) {
+      await pause();
       const { values, own } = headOf(layer, head), peaks = new Float32Array(height * width);
       for (let k = 0, i = 0; i < T; i++) {
         const line = floor((i * height) / T) * width;
@@ -641,9 +677,8 @@ function buildThumbnails(layer) {
         }
       }
       const canvas = pixels(pack(peaks, (value) => PACKED[level(value / (own || 1))]), width, height);
-      Object.assign(canvas.style, { width: `${size}px`, height: `${size}px` });
-      each.replaceChildren(canvas);
-    });
+      context.drawImage(canvas, 2 + head * (size + 7), 2, size, size);
+    }
   }
-  return { buttons, draw, element: h("div", { className: "layer" }, h("span", { title: layer.path }, layer.path), h("div", {}, ...buttons)) };
+  return { buttons, draw, element: h("div", { className: "layer" }, h("span", { title: layer.path }, layer.path), h("div", {}, strip, ...buttons)) };
 }

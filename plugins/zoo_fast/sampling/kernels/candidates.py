@@ -32,7 +32,7 @@ def greedy_step(logits: Tensor, search: SearchState) -> NextTokens:
     """Select the best token of each row."""
     chunks = _best_of_chunks(logits, search, 1)
     rows = search.scores.numel()
-    selection, invalid = _empty_selection(search), torch.empty_like(search.finished)
+    selection, invalid = empty_selection(search), torch.empty_like(search.finished)
     C = chunks.highest.shape[-1]
     candidates_triton.select_best[(rows,)](
         chunks.values,
@@ -53,7 +53,8 @@ def greedy_step(logits: Tensor, search: SearchState) -> NextTokens:
     return NextTokens(selection, search.sampler_state, invalid)
 
 
-def _empty_selection(search: SearchState) -> Selection:
+def empty_selection(search: SearchState) -> Selection:
+    """Return a selection whose values are to be written."""
     scores = search.scores
     tokens, parents = (torch.empty_like(scores, dtype=torch.long) for _ in range(2))
     return Selection(tokens, parents, torch.empty_like(scores))
@@ -65,7 +66,7 @@ def beam_step(logits: Tensor, search: SearchState, count: int, config: BeamConfi
     B, W, T = search.tokens.shape
     pool, C = search.sampler_state, chunks.highest.shape[-1]
     scores = search.scores
-    selection = _empty_selection(search)
+    selection = empty_selection(search)
     invalid = torch.empty_like(search.finished)
     updated = {name: torch.empty_like(tensor) for name, tensor in pool.items()}
     eos_ids = search.task.eos_ids

@@ -1,7 +1,8 @@
 """Triton kernel of attention with one query per head and row.
 
-Notation: R rows (hypotheses), W rows per source, H query heads, S keys, D width of a head. A
-program computes G query heads of one head of keys, which SHARE programs read.
+Notation: R rows, W rows per source, H query heads, S keys, D width of a head. A row is a hypothesis
+or one of the TOKENS of a prompt, which have one cache. A program computes G query heads of one head
+of keys, which SHARE programs read.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -63,6 +64,7 @@ def attend(
     value_h,
     value_s,
     D: tl.constexpr,
+    TOKENS: tl.constexpr,
     CACHED: tl.constexpr,
     SLOTS: tl.constexpr,
     MASKED: tl.constexpr,
@@ -116,7 +118,7 @@ def attend(
     if STATIC:
         if CACHED:
             within = s < S
-            slot = row + tl.zeros([BS], tl.int32)
+            slot = row // TOKENS + tl.zeros([BS], tl.int32)
             if SLOTS:
                 own = tl.load(slots + row * S + s, mask=within & (s != position), other=0)
                 slot = tl.where(s == position, row, first_row + own.to(tl.int32))
@@ -131,7 +133,7 @@ def attend(
             s = first + tl.arange(0, BS)
             valid = s < end
             if CACHED:
-                slot = row + tl.zeros([BS], tl.int32)
+                slot = row // TOKENS + tl.zeros([BS], tl.int32)
                 if SLOTS:
                     own = tl.load(slots + row * S + s, mask=valid & (s != position), other=0)
                     slot = tl.where(s == position, row, first_row + own.to(tl.int32))

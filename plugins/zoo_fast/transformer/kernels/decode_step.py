@@ -1,6 +1,6 @@
-"""The blocks of a Transformer decoder for one token per row, in Triton kernels.
+"""The blocks of a Transformer decoder for few tokens, in Triton kernels.
 
-Notation: R rows (hypotheses), W rows per source, D width, H heads.
+Notation: R rows (tokens of hypotheses or of short prompts), W rows per source, D width, H heads.
 """
 
 from typing import Any, NamedTuple
@@ -69,13 +69,14 @@ def run_blocks(
     final_norm: nn.Module | None,
     matrix: Tensor | None,
 ) -> Tensor:
-    """Process embedded tokens [R, D] and update the caches.
+    """Process embedded tokens [R, D] at the positions "at" of the state, and update the caches.
 
     Args:
         interleaved: whether angles rotate dimensions (2i, 2i + 1), not (i, i + d/2).
 
-    Returns the logits [R, V] if there are few rows and the matrix [V, D] of the output is known,
-    which then reads its weights at full speed; else the states [R, D] after the final norm.
+    Returns the logits [B, V] of the last token of each of the B caches if there are few and the
+    matrix [V, D] of the output is known, which then reads its weights at full speed; else the
+    states [B, D] after the final norm.
     """
     rows = _Rows(x, None)
     for index, block in enumerate(blocks):
@@ -83,13 +84,20 @@ def run_blocks(
         if block.memory_dim:
             rows = _cross_attention(rows, state, block, index)
         rows = _feed_forward(rows, block)
+    tokens = _tokens_per_cache(x, state)
+    rows = rows._replace(x=rows.x[tokens - 1 :: tokens])
     if rows.norm is not None and final_norm is not None:
         rows = _Rows(rows.norm(rows.x), None)
     norm = final_norm if rows.norm is None else rows.norm
-    if matrix is None or len(x) > MAX_OUTPUT_ROWS:
+    if matrix is None or len(rows.x) > MAX_OUTPUT_ROWS:
         states: Tensor = rows.x if norm is None else norm(rows.x)
         return states
     return _linear(_normed(rows.x, norm), matrix)
+
+
+def _tokens_per_cache(rows: Tensor, state: CachedState) -> int:
+    """Return how many rows have the same cache: one, or the tokens of a prompt."""
+    return len(rows) // len(state.rows[SLOTS])
 
 
 def _enter(rows: _Rows, block: Block, norm: nn.Module) -> tuple[_Input, Tensor]:
@@ -150,6 +158,7 @@ def _self_attention(
         cos=cos,
         sin=sin,
         S=keys.shape[2],
+        TOKENS=_tokens_per_cache(x, state),
         H=H,
         HKV=attention.kv_heads,
         D=D,
@@ -246,6 +255,7 @@ def _attend(
     S, groups = keys.shape[2], keys.shape[1]
     slots, mask = state.rows[SLOTS], state.shared["mask"]
     W = R // len(mask)
+    tokens = _tokens_per_cache(queries, state)
     tiles = attention_tiles(R, groups, H // groups, S, D, cached=cached)
     splits, width = tiles["SPLITS"], triton.next_power_of_2(D)
     context = torch.empty_like(queries)
@@ -266,8 +276,9 @@ def _attend(
         **dict(zip(("key_b", "key_h", "key_s"), keys.stride(), strict=False)),
         **dict(zip(("value_b", "value_h", "value_s"), values.stride(), strict=False)),
         D=D,
+        TOKENS=tokens,
         CACHED=cached,
-        SLOTS=cached and W > 1,
+        SLOTS=cached and tokens < W,
         MASKED=not cached,
         BD=width,
         **tiles,

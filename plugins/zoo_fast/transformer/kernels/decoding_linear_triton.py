@@ -120,8 +120,8 @@ def project_heads(
     norm_bias,  # [K]
     normed,  # [M, K], output
     queries,  # [M, H, D], output
-    keys,  # [M, Hkv, S, D], output at position at[m]
-    values,  # [M, Hkv, S, D], output at position at[m]
+    keys,  # [M / TOKENS, Hkv, S, D], output at position at[m]
+    values,  # [M / TOKENS, Hkv, S, D], output at position at[m]
     at,  # [M]
     cos,  # [S, D / 2]
     sin,  # [S, D / 2]
@@ -130,6 +130,7 @@ def project_heads(
     S,
     x_m,
     eps,
+    TOKENS: tl.constexpr,
     H: tl.constexpr,
     HKV: tl.constexpr,
     D: tl.constexpr,
@@ -224,11 +225,12 @@ def project_heads(
             acc, other = acc * c - other * s, acc * s + other * c
     mask = (rows < M)[:, None] & (pair < HALF)[None, :]
     acc, other = acc.to(DTYPE), other.to(DTYPE)
+    cached = ((rows // TOKENS * HKV).to(tl.int64) * S + position)[:, None] * D + h * (S - 1) * D
     if head < H:
         start = queries + rows[:, None] * (H * D)
     elif head < H + HKV:
-        start = keys + ((rows * HKV).to(tl.int64) * S + position)[:, None] * D + h * (S - 1) * D
+        start = keys + cached
     else:
-        start = values + ((rows * HKV).to(tl.int64) * S + position)[:, None] * D + h * (S - 1) * D
+        start = values + cached
     tl.store(start + one[None, :], acc, mask=mask)
     tl.store(start + two[None, :], other, mask=mask)

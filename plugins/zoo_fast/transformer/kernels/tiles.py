@@ -117,6 +117,8 @@ def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool
         return sizes | {"BG": heads, "BS": min(64, keys), "STATIC": False, "num_warps": 4}
     # One warp has no barriers.
     block, warps = min(32, keys), max(1, triton.next_power_of_2(D) // 64)
+    if cached and D <= 64 and keys > 32:
+        block, warps = 64, 2
     is_static = not cached and block >= S
     return sizes | {"BG": 1, "BS": block, "STATIC": is_static, "num_warps": warps}
 

@@ -7,6 +7,7 @@ import torch
 from pydantic import Field
 
 from zoo_lab.bench.benchmark import Bound
+from zoo_lab.benchmarks.language.llama import PAPER, LlamaSize
 from zoo_lab.benchmarks.transformer.generation_benchmark import GenerationBenchmark, build_model
 
 
@@ -26,7 +27,7 @@ class LlamaDecoding(GenerationBenchmark):
     """
 
     name: ClassVar[str] = "llama-decoding"
-    paper: ClassVar[str] = "Grattafiori et al. 2024, The Llama 3 Herd of Models, arXiv:2407.21783"
+    paper: ClassVar[str] = PAPER
     target: ClassVar[float | None] = 3.5
     bound_target: ClassVar[float | None] = 0.7
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {
@@ -58,40 +59,18 @@ class LlamaDecoding(GenerationBenchmark):
         vocab: Annotated[int, Field(ge=4)] = 128256,
     ) -> None:
         self.batch, self.prompt_length, self.length = batch, prompt_length, length
-        self.layers, self.dim, self.heads, self.kv_heads = layers, dim, heads, kv_heads
-        self.hidden, self.vocab = hidden, vocab
+        self.shape = LlamaSize(layers, dim, heads, kv_heads, hidden, vocab)
 
     def prepare(self, device: torch.device) -> None:
-        embedding = {"type": "token", "vocab": self.vocab, "dim": self.dim, "std": 0.02}
-        attention = {"scorer": "scaled-dot", "align": "soft", "heads": self.heads}
-        network = {"hidden": self.hidden, "gated": True, "activation": "silu", "bias": False}
-        spec = {
-            "type": "language-model",
-            "embedding": embedding | {"padding": None},
-            "decoder": {
-                "type": "transformer",
-                "layers": self.layers,
-                "attention": attention | {"kv_heads": self.kv_heads, "bias": False},
-                "feed_forward": network,
-                "norm": {"kind": "rms", "place": "pre"},
-                "position": {"type": "rotary", "theta": 500000.0},
-                "output": {"tied": True},
-            },
-        }
-        self.model, self.sampler = build_model(spec, "greedy", device)
-        self.inputs = {
-            "prompt": torch.randint(1, self.vocab, (self.batch, self.prompt_length), device=device)
-        }
+        self.model, self.sampler = build_model(self.shape.model(), "greedy", device)
+        size = (self.batch, self.prompt_length)
+        self.inputs = {"prompt": torch.randint(1, self.shape.vocab, size, device=device)}
 
     def bound(self) -> Bound:
-        grouped = 2 + 2 * self.kv_heads / self.heads
-        block = self.dim**2 * grouped + 3 * self.dim * self.hidden
-        weights = self.layers * block + self.dim * self.vocab
-        length = self.prompt_length + self.length / 2
-        width = self.dim * self.kv_heads / self.heads
-        cached = 2 * self.layers * self.batch * length * width
+        positions = self.batch * (self.prompt_length + self.length / 2)
+        weights = self.shape.weights
         return Bound(
-            bytes=2 * self.length * (weights + cached),
+            bytes=2 * self.length * (weights + self.shape.cached(positions)),
             operations=2 * self.length * self.batch * weights,
         )
 
@@ -99,27 +78,12 @@ class LlamaDecoding(GenerationBenchmark):
         return self.batch * self.length, "tokens"
 
     def _vocab(self) -> int:
-        return self.vocab
+        return self.shape.vocab
 
     def _build_peer(self) -> tuple[Any, Mapping[str, Any]]:
-        from transformers import LlamaConfig, LlamaForCausalLM
-
-        config = LlamaConfig(
-            vocab_size=self.vocab,
-            hidden_size=self.dim,
-            intermediate_size=self.hidden,
-            num_hidden_layers=self.layers,
-            num_attention_heads=self.heads,
-            num_key_value_heads=self.kv_heads,
-            head_dim=self.dim // self.heads,
-            max_position_embeddings=max(2048, self.prompt_length + self.length),
-            tie_word_embeddings=True,
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=2,
-        )
+        positions = max(2048, self.prompt_length + self.length)
         prompt = self.inputs["prompt"]
-        return LlamaForCausalLM(config), {
+        return self.shape.peer(positions, eos_token_id=2), {
             "input_ids": prompt,
             "attention_mask": torch.ones_like(prompt),
         }

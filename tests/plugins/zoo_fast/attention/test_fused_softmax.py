@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 from zoo import accelerate, recording
 from zoo.plugin import Attention, Blueprint, Mask, Position
 from zoo_alignment.soft import Soft
+from zoo_fast.attention import fused_softmax as softmax_module
 from zoo_fast.attention.fused_attention import why_not_inner_product
 from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_positions.alibi import ALiBi
@@ -215,3 +216,19 @@ def test_dropout_uses_the_fused_path_in_training_and_has_no_effect_in_evaluation
         attention(states, states)
 
     assert [call["dropout_p"] for call in calls.arguments] == [0.5, 0.0]
+
+
+def test_wide_heads_are_attended_with_separate_kernels(monkeypatch):
+    """The condition is that of a GPU; the third item is fully masked."""
+    q, k, v = (randn(3, 2, length, 8).requires_grad_() for length in (1, 4, 4))
+    mask = Mask(keys=lengths_mask(4, 2, 0, S=4))
+    fused = fused_softmax(q, k, v, mask, scale=0.5)
+    backends = []
+    select = softmax_module.sdpa_kernel
+    monkeypatch.setattr(softmax_module, "sdpa_kernel", lambda b: backends.append(b) or select(b))
+    monkeypatch.setattr(softmax_module, "_is_wide", lambda *_: True)
+    separate = fused_softmax(q, k, v, mask, scale=0.5)
+    torch.testing.assert_close(separate, fused)
+    gradients = [torch.autograd.grad(each.square().sum(), (q, k, v)) for each in (fused, separate)]
+    torch.testing.assert_close(*gradients)
+    assert len(backends) == 1

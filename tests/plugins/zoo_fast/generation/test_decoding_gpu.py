@@ -10,7 +10,7 @@ import zoo
 from zoo.generation import loop, stream_tokens
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
-from zoo_fast.generation import kept_steps
+from zoo_fast.generation import kept_steps, known_samplers
 from zoo_fast.generation.fast_loop import SYNC_EVERY
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
@@ -161,6 +161,20 @@ def test_kernels_give_the_same_scores(model, sampler, monkeypatch):
     expected = generate(model, sampler)
     torch.testing.assert_close(found.scores, expected.scores, atol=1e-3, rtol=1e-3)
     assert torch.equal(found.tokens, expected.tokens)
+
+
+RANDOM = [Temperature(), TopK(k=5, temperature=0.7), TopP(), MinP()]
+
+
+@pytest.mark.parametrize("sampler", RANDOM, ids=lambda sampler: sampler.name)
+def test_kernels_sample_the_tokens_of_the_reference(model, sampler, monkeypatch):
+    found = [generate(model, sampler, seed=3) for _ in range(3)]  # the last ones are captured
+    monkeypatch.setenv("ZOO_CUDA_GRAPHS", "off")
+    monkeypatch.delitem(known_samplers._KNOWN, type(sampler))
+    expected = generate(model, sampler, seed=3)
+    for each in found:
+        assert torch.equal(each.tokens, expected.tokens)
+        torch.testing.assert_close(each.scores, expected.scores)
 
 
 def test_captured_steps_use_the_current_weights(model, monkeypatch):

@@ -44,7 +44,9 @@ def why_not_captured(step):
     return captured.why_not(step, step.device)
 
 
-@pytest.mark.parametrize("name", ["transformer-tiny", "ntm-tiny", "dnc-tiny", "draw-tiny"])
+@pytest.mark.parametrize(
+    "name", ["transformer-tiny", "ntm-tiny", "dnc-tiny", "draw-tiny", "hierarchical-tiny"]
+)
 def test_captured_steps_equal_others(name):
     eager, expected, _ = train_steps(name, capture=False)
     model, losses, step = train_steps(name, capture=True)

@@ -114,6 +114,37 @@ def test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch):
     test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
 
 
+@pytest.mark.parametrize("split", [0, 256])
+@pytest.mark.parametrize("case", ALL)
+@torch.no_grad()
+def test_the_tokens_of_a_prompt_are_rows(case, split, monkeypatch):
+    if split == 0:
+        monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.PROGRAMS", 0)  # as with many rows
+    decoder = make_decoder(case)
+    memory, fused = make_memory(decoder, 2), FusedDecoding()
+    tokens = torch.randint(1, 37, (2, 8), generator=torch.Generator().manual_seed(2)).to(DEVICE)
+    expected = decoder(tokens, memory)
+    state, length = decoder.start(memory, steps=8), 0
+    for part in tokens.split([4, 1, 3], dim=1):
+        logits, state = fused.process_prompt(decoder, part, state)
+        length += part.shape[1]
+        torch.testing.assert_close(logits[:, 0], expected[:, length - 1], atol=1e-4, rtol=1e-4)
+        assert state.rows["at"].tolist() == [length, length]
+
+
+@torch.no_grad()
+def test_long_prompts_and_several_hypotheses_are_declined():
+    decoder = make_decoder("llama")
+    state = decoder.start(make_memory(decoder, 2), steps=9)
+    tokens = torch.ones(2, 9, dtype=torch.long, device=DEVICE)
+    fused = FusedDecoding()
+    assert fused.process_prompt(decoder, tokens, state).reason == "there are 18 tokens"
+    assert fused.step(decoder, tokens[:, :2], state).reason == "there are 2 tokens"
+    reason = fused.process_prompt(decoder, tokens[:, :2].repeat(2, 1), state.repeat(2)).reason
+    assert reason == "there are several hypotheses of a source"
+    assert fused.process_prompt(decoder, tokens[:, :0], state).reason == "there are no tokens"
+
+
 @pytest.mark.parametrize("rows", [2, 16, 17, 33, 128])
 @pytest.mark.parametrize("width", [768, 2048, 8192])
 def test_stages_fit_the_shared_memory(rows, width):
@@ -144,6 +175,46 @@ def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
         logits, state = decoder.step(new, state)
         expected = decoder(tokens, repeated)[:, -1:]
         torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
+        parents = torch.tensor(parents, device=DEVICE)
+        state, tokens = state.reorder(parents), tokens[parents]
+
+
+@pytest.mark.parametrize(
+    ("case", "programs"),
+    [
+        ("post-norm", 0),
+        ("llama", 264),
+        pytest.param("llama", 0, marks=pytest.mark.slow),
+        pytest.param("gpt", 264, marks=pytest.mark.slow),
+        pytest.param("interleaved", 264, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # of NumPy: log(0) is -inf
+@torch.no_grad()
+def test_rows_at_different_positions_equal_the_forward_pass(case, programs, monkeypatch):
+    monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.PROGRAMS", programs)
+    monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.SPLIT", 4)  # some splits have no keys
+    decoder, W = make_decoder(case), 2
+    memory, lengths = make_memory(decoder, 3), torch.tensor([4, 1, 6], device=DEVICE)
+    generator = torch.Generator().manual_seed(4)
+    prompts = torch.randint(1, 37, (3, 6), generator=generator).to(DEVICE)
+    state = decoder.start(memory, steps=8)
+    logits, state = FusedDecoding().process_padded(decoder, prompts, lengths, state)
+    last = decoder(prompts, memory)[torch.arange(3), lengths - 1]
+    torch.testing.assert_close(logits[:, 0], last, atol=1e-5, rtol=1e-5)
+
+    repeated = Memory(*(part.repeat_interleave(W, dim=0) for part in
+                        (memory.states, memory.mask, memory.summary)))  # fmt: skip
+    state, rows = state.repeat(W), torch.arange(3 * W)
+    tokens = torch.nn.functional.pad(prompts.repeat_interleave(W, dim=0), (0, 2))
+    lengths = lengths.repeat_interleave(W)
+    for parents in ([1, 0, 2, 2, 5, 4], [0, 0, 3, 2, 4, 5]):
+        new = torch.randint(1, 37, (3 * W, 1), generator=generator).to(DEVICE)
+        tokens[rows, lengths] = new[:, 0]
+        lengths = lengths + 1
+        logits, state = decoder.step(new, state)
+        expected = decoder(tokens, repeated)[rows, lengths - 1]
+        torch.testing.assert_close(logits[:, 0], expected, atol=1e-4, rtol=1e-4)
         parents = torch.tensor(parents, device=DEVICE)
         state, tokens = state.reorder(parents), tokens[parents]
 

@@ -3,7 +3,8 @@
 import torch
 from benchmark_kit import CPU
 
-from zoo_lab.bench.measuring import measure
+from zoo_lab.bench import measuring
+from zoo_lab.bench.measuring import StepTime, measure
 
 
 def test_the_function_is_called_after_a_warm_up():
@@ -30,3 +31,18 @@ def test_memory_on_the_cpu_is_the_peak_of_the_tensors_of_a_call():
 
 def test_memory_of_a_function_without_tensors_is_not_known():
     assert measure(lambda: [0] * 1000, CPU, repeats=1, cpu_memory=True).memory is None
+
+
+def test_the_time_of_a_step_is_without_the_start(monkeypatch):
+    now = [0.0]
+
+    def generate(steps):
+        now[0] += 5.0 + 2.0 * steps
+        return torch.ones(100 * steps) + 1
+
+    monkeypatch.setattr(measuring.time, "perf_counter", lambda: now[0])
+    function = StepTime(lambda: generate(8), lambda: generate(4), 4)
+    found = measure(function, CPU, repeats=3, cpu_memory=True)
+    assert (found.seconds, found.spread, found.repeats) == (2.0, (2.0, 2.0), 3)
+    assert found.memory >= 2 * 800 * 4  # that of the longer call
+    assert len(function()) == 800

@@ -3,7 +3,7 @@
 import pytest
 from benchmark_kit import measurement, result
 
-from zoo_lab.bench.result import BenchmarkResult, Targets
+from zoo_lab.bench.result import BenchmarkResult, Goal, Targets
 
 PEERS = {"slow": measurement(8.0, 100), "fast": measurement(4.0, 300)}
 
@@ -25,6 +25,21 @@ def test_each_target_is_compared():
 def test_targets_are_not_compared_with_other_parameters():
     found = result(measurement(2.0), peers=PEERS, targets=Targets(time=2.0), changed={"size": 3})
     assert found.met == {}
+
+
+@pytest.mark.parametrize(
+    ("goal", "met"),
+    [
+        (Goal(seconds=2.5), True),
+        (Goal(seconds=1.5), False),
+        (Goal(ratio=1.9), True),
+        (Goal(ratio=2.1), False),
+        (Goal(seconds=2.5, ratio=2.1), False),
+    ],
+)
+def test_a_goal_is_compared_with_any_parameters(goal, met):
+    found = result(measurement(2.0), peers=PEERS, goal=goal, changed={"size": 3})
+    assert found.met == {"goal": met}
 
 
 @pytest.mark.parametrize("peers", [{}, {"fails": None}])

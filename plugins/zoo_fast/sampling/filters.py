@@ -1,0 +1,12 @@
+"""Whether filters ignore how often the first token is repeated, as `ignores_repeats`."""
+
+from zoo_sampling.repetition_penalty import RepetitionPenalty
+from zoo_sampling.suppressed_tokens import SuppressedTokens
+
+
+def penalty_ignores_repeats(filter: RepetitionPenalty) -> bool:
+    return True  # it depends on the set of the tokens
+
+
+def suppression_ignores_repeats(filter: SuppressedTokens) -> bool:
+    return filter.start == 1 and filter.stop is None  # at all positions
