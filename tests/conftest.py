@@ -12,8 +12,9 @@ import pytest
 import torch
 from browser_kit import Visit, chromium, screenshot_folder
 
-# Tests use small tensors and run in parallel processes.
+# Tests use small tensors and run in parallel processes; so do the processes that they start.
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # Ignore third-party plugins that are installed in the environment.
 os.environ["ZOO_PLUGINS"] = "none"

@@ -177,17 +177,14 @@ def test_a_read_only_cache_is_reported(hub: Hub, folder: Path, tmp_path: Path) -
 
 
 def test_processes_import_a_repository_together(hub: Hub, commit: str, tmp_path: Path) -> None:
-    code = f"import zoo; print(zoo.load({NAME!r}).spec['name'])"
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", code],
-            env=environment(hub, tmp_path / "shared"),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    assert [process.communicate()[0].strip() for process in running] == ["llama"] * 2
+    code = f"import os, zoo; os.fork(); print(zoo.load({NAME!r}).spec['name'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(hub, tmp_path / "shared"),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert done.stdout.splitlines() == ["llama"] * 2
     cached = [name for name in list_files(tmp_path / "shared") if ".zoo-imported" in name]
     assert len(cached) == 1
 

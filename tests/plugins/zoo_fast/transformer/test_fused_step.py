@@ -1,5 +1,7 @@
 """Decoding steps in Triton kernels, compared with the reference path."""
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -36,8 +38,12 @@ CASES["yarn"] = (
     *CASES["llama"][1:],
 )
 CASES["llama"][1]["scorer"] = {"type": "scaled-dot", "scale": 0.3}
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gpt", "interleaved")]
-ALL = ["post-norm", "llama", "yarn", *SLOW]
+FIRST = ["post-norm", "llama"]
+
+
+def with_slow(quick, others):
+    """Return cases; the others only run with the slow tests."""
+    return [*quick, *(pytest.param(*case, marks=pytest.mark.slow) for case in others)]
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +96,7 @@ def make_memory(decoder, batch):
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("case", ALL)
+@pytest.mark.parametrize("case", with_slow([*FIRST, "yarn"], [("gpt",), ("interleaved",)]))
 @torch.no_grad()
 def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
     decoder = make_decoder(case)
@@ -114,8 +120,17 @@ def test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch):
     test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
 
 
-@pytest.mark.parametrize("split", [0, 256])
-@pytest.mark.parametrize("case", ALL)
+@pytest.mark.parametrize(
+    ("case", "split"),
+    with_slow(
+        [("post-norm", 0), ("llama", 256)],
+        [
+            ("post-norm", 256),
+            ("llama", 0),
+            *product(("yarn", "gpt", "interleaved"), (0, 256)),
+        ],
+    ),
+)
 @torch.no_grad()
 def test_the_tokens_of_a_prompt_are_rows(case, split, monkeypatch):
     if split == 0:
@@ -158,7 +173,7 @@ def test_stages_fit_the_shared_memory(rows, width):
         assert stage <= available
 
 
-@pytest.mark.parametrize("case", ALL)
+@pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
 @torch.no_grad()
 def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
     monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.PROGRAMS", 0)  # as with many rows
@@ -181,13 +196,10 @@ def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
 
 @pytest.mark.parametrize(
     ("case", "programs"),
-    [
-        ("post-norm", 0),
-        ("llama", 264),
-        pytest.param("llama", 0, marks=pytest.mark.slow),
-        pytest.param("gpt", 264, marks=pytest.mark.slow),
-        pytest.param("interleaved", 264, marks=pytest.mark.slow),
-    ],
+    with_slow(
+        [("post-norm", 0), ("llama", 264)],
+        [("llama", 0), ("gpt", 264), ("interleaved", 264)],
+    ),
 )
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # of NumPy: log(0) is -inf
 @torch.no_grad()
