@@ -123,7 +123,7 @@ def test_a_swap_becomes_a_comparison(build, tmp_path, monkeypatch):
     page.get_by_text(re.compile(r"\d+ of \d+ parts fit")).wait_for()
     page.get_by_role("button", name="Compare additive with general").click()
     dialog = page.locator("dialog").last
-    for section in dialog.locator("section").all():
+    for section in dialog.locator("section:has(pre)").all():
         name = section.locator("h3").inner_text()
         (tmp_path / name).write_text(section.locator("pre").inner_text())
     tab.screenshot("build-compare", full=False)
