@@ -109,8 +109,8 @@ def test_wheel_from_the_sdist_equals_wheel_from_the_tree(sdist, wheel, tmp_path)
 
 
 def test_installed_wheels_work_outside_the_checkout(wheel, tmp_path):
-    environment = Environment(tmp_path / "environment", wheel)
-    environment.install(build("wheel", ROOT / "weights", tmp_path / "weights"))
+    weights = build("wheel", ROOT / "weights", tmp_path / "weights")
+    environment = Environment(tmp_path / "environment", wheel, weights)
     version = wheel.name.split("-")[1]
     assert environment.zoo("--version") == f"zoo {version}\n"
     assert "additive" in environment.zoo("list", "--kind", "scorer")

@@ -22,16 +22,16 @@ def build(target: str, source: Path, folder: Path) -> Path:
 
 
 class Environment:
-    """A fresh virtual environment with one package installed by pip.
+    """A fresh virtual environment with packages installed by pip.
 
     All other packages are imported from the environment that runs the tests.
 
     Args:
         folder: directory of the environment; commands run in it.
-        source: wheel or project directory to install.
+        sources: wheels or project directories to install.
     """
 
-    def __init__(self, folder: Path, source: Path) -> None:
+    def __init__(self, folder: Path, *sources: Path) -> None:
         venv.create(folder)
         base = {"base": str(folder), "platbase": str(folder)}
         paths = sysconfig.get_paths("venv", vars=base)
@@ -40,12 +40,12 @@ class Environment:
         outer = [path for path in sys.path if path.endswith("site-packages")]
         # The .pth file appends to sys.path: packages of this environment take precedence.
         (self.site / "outer.pth").write_text("\n".join(outer) + "\n", encoding="utf-8")
-        self.install(source)
+        self.install(*sources)
 
-    def install(self, source: Path) -> None:
+    def install(self, *sources: Path) -> None:
         # --ignore-installed: the outer environment can hold the same version.
         flags = ["--no-deps", "--no-build-isolation", "--no-compile", "--ignore-installed"]
-        self._pip("install", *flags, str(source))
+        self._pip("install", *flags, *map(str, sources))
 
     def uninstall(self, distribution: str) -> None:
         self._pip("uninstall", "--yes", distribution)

@@ -139,8 +139,16 @@ def assert_equal_steps(found, expected, *, ties=False):
         assert torch.equal(after.sampler_state["tokens"][has_score], pool["tokens"][has_score])
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-@pytest.mark.parametrize("sampler", [*GREEDY, *BEAMS], ids=make_id)
+def make_pairs():
+    """Return samplers and cases; in quick tests, the widest beam has a few cases only."""
+    for sampler in (*GREEDY, *BEAMS):
+        for name, case in CASES.items():
+            is_slow = sampler is BEAMS[-1] and name not in ("plain", "ties", "one-finished")
+            marks = [pytest.mark.slow] if is_slow else []
+            yield pytest.param(sampler, case, marks=marks, id=f"{make_id(sampler)}-{name}")
+
+
+@pytest.mark.parametrize(("sampler", "case"), list(make_pairs()))
 @torch.no_grad()
 def test_a_step_equals_that_from_logprobs(sampler, case, path):
     search, prompts = make_search(sampler, case)
@@ -161,7 +169,9 @@ def test_invalid_logits_are_found(sampler, value, path):
         assert selected.nan_or_inf.nonzero().tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("sampler", BEAMS, ids=make_id)
+@pytest.mark.parametrize(
+    "sampler", [*BEAMS[:-1], pytest.param(BEAMS[-1], marks=pytest.mark.slow)], ids=make_id
+)
 @torch.no_grad()
 def test_several_steps_of_beam_search_update_the_pool(sampler, path):
     case, ended = Case(eos_ids=(2, 3)), False
