@@ -94,7 +94,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
     def process_prompt(
         self, target: TransformerDecoder, tokens: Tensor, state: State
     ) -> tuple[Tensor, State] | Declined:
-        """Process prompts [R, T]: each token is a row at a position of its own."""
+        """Process prompts [R, T]; each token is a row of the kernels, with its own position."""
         R, T = tokens.shape
         if not isinstance(state, CachedState):
             return Declined("the state is not that of the kernels")
