@@ -24,18 +24,18 @@ def why_not(acceleration: Acceleration, target: Any, device: torch.device) -> st
     """
     if device.type == "meta":
         return "the device is 'meta', where nothing is computed"
-    if torch.compiler.is_compiling():
-        if not acceleration.traceable:
-            return "the model is compiled"
-    elif is_off():
-        return f"{SWITCH} is 'off'"
+    is_compiling = torch.compiler.is_compiling()
+    if is_compiling and not acceleration.traceable:
+        return "the model is compiled"
     if torch.is_grad_enabled() and not acceleration.differentiable:
         return "gradients are enabled"
     if not acceleration.supports_autocast and torch.is_autocast_enabled(device.type):
         return "autocast is enabled"
     reason = acceleration.why_not(target, device)
+    # Last, because these take the longest.
+    if reason is None and not is_compiling and is_off():
+        reason = f"{SWITCH} is 'off'"
     if reason is None and not acceleration.calls_parts and isinstance(target, nn.Module):
-        # Last, because it visits all parts.
         skipped = [
             part
             for name, part in target._modules.items()

@@ -27,7 +27,10 @@ def repeat_heads(states: Tensor, heads: int) -> Tensor:
 
 def rotate_heads(states: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
     """Rotate queries or keys [B, H, S, D], whose first position is the offset, if it is rotary."""
-    return states if position is None else position("rotate", states, offset=offset)
+    if position is None or not position.is_rotary:
+        return states
+    rotated: Tensor = position("rotate", states, offset=offset)
+    return rotated
 
 
 def merge_heads(context: Tensor, how: str) -> Tensor:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zoo.plugin import Acceleration
 from zoo_fast.transformer.captured_blocks import CapturedDecoderBlocks, CapturedEncoderBlocks
+from zoo_fast.transformer.cpu_block import CpuBlock
 from zoo_fast.transformer.cpu_step import PackedDecoding
 from zoo_fast.transformer.deferred_output import DeferredOutput
 from zoo_fast.transformer.feed_forward import GatedFeedForward, ReluFeedForward
@@ -14,6 +15,7 @@ from zoo_fast.transformer.rotary import CpuRotary, FusedRotary
 
 ACCELERATIONS: Sequence[type[Acceleration]] = (
     FusedBlock,
+    CpuBlock,
     CapturedEncoderBlocks,
     CapturedDecoderBlocks,
     EncoderBlocks,

@@ -7,11 +7,12 @@ Notation: R rows (hypotheses), N positions so far, H heads, D width of a head.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 from weakref import ref
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from zoo.attention.query_key_norm import norm_heads
 from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position, State
@@ -19,11 +20,10 @@ from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.attention.masks import without_full_keys
 from zoo_fast.device.packed_linear import PackedWeights, packed_weights
 from zoo_fast.transformer.cached_state import CachedState
+from zoo_fast.transformer.cpu_block import feed_forward, run_block
 from zoo_fast.transformer.fused_step import why_not_blocks
 from zoo_transformer.block import Block, layer_list
 from zoo_transformer.transformer_decoder import TransformerDecoder
-
-Sublayer = Callable[[Tensor], Tensor]
 
 
 class PackedDecoding(Acceleration):
@@ -87,7 +87,7 @@ class PackedDecoding(Acceleration):
 class _Blocks:
     """Blocks of a decoder for one token at an offset; the caches are updated in place.
 
-    `forward` of norms and feed-forward networks is called directly: the step is used without hooks.
+    Modules are not called: the step is used without hooks.
     """
 
     def __init__(
@@ -104,19 +104,11 @@ class _Blocks:
         def attend(y: Tensor) -> Tensor:
             return self._attend(index, block, y)
 
-        if block.sublayers != "sequential":
-            return _parallel(block, x, attend)
-        x = _residual(block, x, attend, (block.attention_norm, block.attention_output_norm))
-        if block.memory_dim:
-            x = _residual(
-                block,
-                x,
-                lambda y: self._attend_source(index, block.cross, y),
-                (block.cross_norm, block.cross_output_norm),
-            )
-        assert block.feed_forward_norm is not None
-        norms = block.feed_forward_norm, block.feed_forward_output_norm
-        return _residual(block, x, block.feed_forward.forward, norms)
+        def attend_source(y: Tensor) -> Tensor:
+            return self._attend_source(index, block.cross, y)
+
+        cross = attend_source if block.memory_dim else None
+        return run_block(block, x, attend, cross, partial(feed_forward, block.feed_forward))
 
     def _attend(self, index: int, block: Block, x: Tensor) -> Tensor:
         """Attend from x [R, 1, dim] to the positions so far, after its key and value are cached."""
@@ -152,24 +144,3 @@ class _Blocks:
         context = fused_softmax(query, keys, values, mask, scale=scale)
         out = attention.out
         return self.packed.linear(context.reshape(query.shape[0], 1, -1), (out.weight, out.bias))
-
-
-def _residual(
-    block: Block, x: Tensor, sublayer: Sublayer, norms: tuple[nn.Module, nn.Module | None]
-) -> Tensor:
-    """Compute `Block.residual` in evaluation, without hooks."""
-    norm, output_norm = norms
-    if block.place == "post":
-        summed: Tensor = norm.forward(x + sublayer(x))
-        return summed
-    output = sublayer(x if block.place == "output" else norm.forward(x))
-    last = norm if block.place == "output" else output_norm
-    return x + (output if last is None else last.forward(output))
-
-
-def _parallel(block: Block, x: Tensor, attend: Sublayer) -> Tensor:
-    """Compute a block with parallel sublayers in evaluation, without hooks."""
-    normed = block.attention_norm.forward(x)
-    second = normed if block.feed_forward_norm is None else block.feed_forward_norm.forward(x)
-    output: Tensor = x + attend(normed) + block.feed_forward.forward(second)
-    return output
