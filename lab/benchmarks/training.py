@@ -55,6 +55,10 @@ class Measurement:
         self.skipped: dict[str, int] = {}
         self.done = 0
 
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the replaced batches."""
+        return getattr(self.real, name)
+
     def updates(self, epoch: int) -> int:
         return self.setup.steps
 
@@ -219,7 +223,8 @@ def main() -> None:
         results["device"] = torch.cuda.get_device_name()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_files(folder, images=2000 if "images" in cases else 0)
+        lines = 1000 if cases == ["tiny"] else 20_000
+        write_files(folder, lines=lines, images=2000 if "images" in cases else 0)
         for case, compiled in itertools.product(cases, options.compile.split(",")):
             settings = {"precision": options.precision, "compile": compiled == "yes"}
             spec = make_spec(case, folder, **settings)

@@ -77,13 +77,13 @@ def text_files(folder: Path) -> tuple[str, str]:
     return str(folder / "source.txt"), str(folder / "target.txt")
 
 
-def write_files(folder: Path, *, images: int) -> None:
+def write_files(folder: Path, *, lines: int, images: int) -> None:
     """Write random texts, a tokenizer, and images of 64 x 64 pixels with 10 labels."""
     rng = random.Random(0)
     words = [f"w{number}" for number in range(VOCAB - len(SPECIAL))]
     for name in ("source", "target"):
-        lines = (" ".join(rng.choices(words, k=rng.randint(5, 30))) for _ in range(20_000))
-        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+        texts = (" ".join(rng.choices(words, k=rng.randint(5, 30))) for _ in range(lines))
+        (folder / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
     tokenizer = folder / "words.json"
     zoo.train_tokenizer(text_files(folder), tokenizer, type="words", vocab=VOCAB, special=SPECIAL)
     if images:

@@ -135,5 +135,7 @@ def test_memory_of_a_machine_and_of_containers(tmp_path):
 
 @pytest.mark.gpu
 def test_memory_of_a_gpu(monkeypatch):
-    free, _ = torch.cuda.mem_get_info()
-    assert available_bytes(torch.device("cuda")) >= free
+    before, _ = torch.cuda.mem_get_info()
+    available = available_bytes(torch.device("cuda"))
+    after, _ = torch.cuda.mem_get_info()  # other processes use the device too
+    assert available >= min(before, after)
