@@ -108,6 +108,7 @@ class LanguageModel(Model):
         prompt, mask = batch["prompt"], batch.get("mask")
         if mask is None and self.embedding.padding is None:
             mask = self.embedding.mask(prompt)
+        mask = None if mask is None else mask.cpu()  # each value that is read is awaited
         if mask is not None and bool((mask[:, 1:] & ~mask[:, :-1]).any()):
             raise ZooError("the mask of a prompt is True after a False; pad prompts on the right")
         return GenerationInputs(

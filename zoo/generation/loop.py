@@ -178,7 +178,7 @@ def require_valid(invalid: bool, step: int) -> None:
 
 def require_finite_score(scores: Tensor) -> None:
     """Raise ZooError if an item has no hypothesis with a finite score."""
-    impossible = scores[:, 0].isneginf()
+    impossible = scores[:, 0].cpu().isneginf()
     if bool(impossible.any()):
         item = int(impossible.int().argmax())
         raise ZooError(

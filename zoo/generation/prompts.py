@@ -44,13 +44,17 @@ class PromptBatch:
         step = min(cur_len - self.prefix.shape[1], self.suffix.shape[1] - 1)
         return self.suffix[:, step, None]
 
-    def validate_vocab(self, vocab: int) -> None:
-        """Raise ZooError if a token is out of range for the vocabulary."""
+    def validate_vocab(self, vocab: int, tokens: Tensor | None = None) -> None:
+        """Raise ZooError if a token is out of range for the vocabulary.
+
+        Args:
+            tokens: the prompts on the CPU, if they are there.
+        """
         out_of_range = f"out of range for a vocabulary of {vocab} tokens"
         for name, token in [("pad", self.pad), *(("eos", end) for end in self.eos_ids)]:
             if token >= vocab:
                 raise ZooError(f"{name} is {token}, {out_of_range}")
-        for part in (self.prefix, self.suffix):
+        for part in (self.prefix, self.suffix) if tokens is None else (tokens,):
             if part.numel() and int(part.max()) >= vocab:
                 raise ZooError(f"prompt contains token {int(part.max())}, {out_of_range}")
 
@@ -67,27 +71,28 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
         prompt = torch.full((B, 1), bos, dtype=torch.long, device=device)
         lengths = torch.ones(B, dtype=torch.long, device=device)
         shortest = longest = 1
+        on_host = torch.full((1, 1), bos)
     else:
-        prompt = prompt.to(device)
-        _validate_prompt(prompt, B)
+        on_host, prompt = prompt.cpu(), prompt.to(device)  # each value that is read is awaited
+        _validate_prompt(on_host, B)
         lengths = (
-            _infer_lengths(prompt, bos, pad)
+            _infer_lengths(on_host, bos, pad)
             if inputs.lengths is None
-            else _validate_lengths(inputs.lengths, prompt)
+            else _validate_lengths(inputs.lengths.cpu(), on_host)
         )
         _require_nonempty(lengths)
         shortest, longest = (int(lengths.min()), int(lengths.max())) if B else (1, 1)
     prompts = PromptBatch(
         prompt[:, :shortest],
         prompt[:, shortest:longest],
-        lengths - shortest,
+        (lengths - shortest).to(device),
         eos_ids,
         pad,
         max_length,
     )
     vocab = vocab_size(inputs.decoder)
     if vocab is not None:
-        prompts.validate_vocab(vocab)
+        prompts.validate_vocab(vocab, on_host)
     return prompts
 
 
@@ -119,7 +124,7 @@ def _validate_lengths(lengths: Tensor, prompt: Tensor) -> Tensor:
         )
     if B and int(lengths.max()) > P:
         raise ZooError(f"lengths contains {int(lengths.max())}, but prompts have {P} columns")
-    return lengths.to(prompt.device)
+    return lengths
 
 
 def _require_nonempty(lengths: Tensor) -> None:

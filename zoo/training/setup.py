@@ -175,7 +175,8 @@ def build_setup(
     module = LossModule(model, objective).to(processes.device)
     accelerate(module, registry=request.registry)
     if training.compile:
-        module.compile()
+        # Inductor's analysis of tiles fails with an assertion if lengths differ (torch 2.11).
+        module.compile(options={"triton.coalesce_tiling_analysis": False})
     step_function = build_step(request, processes, module, steps)
     schedule = training.schedule.build(steps=steps) if training.schedule else None
     ema = training.average.ema if training.average else None

@@ -64,6 +64,7 @@ def call_captured(
     inputs: Inputs,
     *arguments: Hashable,
     inspected: Inspected | None = None,
+    copy: bool = True,
 ) -> tuple[dict[str, Tensor], Any]:
     """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls.
 
@@ -76,6 +77,7 @@ def call_captured(
         inputs: tensors on the device of the module.
         arguments: further arguments; each value has its own graphs, as each shape of the inputs.
         inspected: the result of `inspect_module`, if it is known.
+        copy: whether the result is copied; otherwise the next call overwrites it.
     """
     device = next(iter(inputs.values())).device
     reason, key = inspected or inspect_module(module, device)
@@ -86,7 +88,7 @@ def call_captured(
     tensors, structure = graphed(inputs)
     if sum(tensor.nbytes for tensor in tensors.values()) > MAX_BYTES:
         graphed.reason = f"the outputs have more than {MAX_BYTES} bytes"
-    return copy_tensors(tensors) if graphed.graphs else dict(tensors), structure
+    return copy_tensors(tensors) if copy and graphed.graphs else dict(tensors), structure
 
 
 def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:

@@ -182,7 +182,12 @@ class FastLoop(DecodingLoop):
         arguments = self.prompts.total_length - 1, None if padded is None else padded.process
         with self._packed.use():
             tensors, structure = call_captured(
-                self.decoder, _process_prompts, given, *arguments, inspected=self._inspected
+                self.decoder,
+                _process_prompts,
+                given,
+                *arguments,
+                inspected=self._inspected,
+                copy=self.prompts.steps > 1,  # the state is not used after the only token
             )
         return tensors.pop("logits"), unflatten_state(tensors, structure)
 
