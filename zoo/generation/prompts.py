@@ -71,7 +71,7 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
         prompt = torch.full((B, 1), bos, dtype=torch.long, device=device)
         lengths = torch.ones(B, dtype=torch.long, device=device)
         shortest = longest = 1
-        on_host = torch.full((1, 1), bos)
+        on_host = torch.full((1, 1), bos, device="cpu")
     else:
         on_host, prompt = prompt.cpu(), prompt.to(device)  # each value that is read is awaited
         _validate_prompt(on_host, B)
