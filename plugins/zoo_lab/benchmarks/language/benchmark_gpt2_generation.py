@@ -19,6 +19,7 @@ from zoo_lab.benchmarks.language.generation import (
 )
 from zoo_lab.benchmarks.language.gpt2 import gpt2_peer
 from zoo_lab.benchmarks.language.token_checks import check_hypotheses, reference_copy
+from zoo_lab.benchmarks.random_weights import compose_on
 
 GOALS = {(32, 1): 80_000, (1, 4): 3_500}
 """Tokens per second by batch and width, for the spec 'gpt2-small' on an H200."""
@@ -64,7 +65,7 @@ class Gpt2Generation(Benchmark):
 
     def prepare(self, device: torch.device) -> None:
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-        self.model = zoo.compose(self.spec, device=device, dtype=dtype).eval()
+        self.model = compose_on(device, self.spec, dtype).eval()
         self.model.eos = ()  # no token ends a sequence
         model = zoo.load_spec(self.spec).resolve()["model"]
         self.vocab, self.dim = (model["embedding"][key] for key in ("vocab", "dim"))

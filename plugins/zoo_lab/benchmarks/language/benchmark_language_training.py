@@ -14,6 +14,7 @@ from zoo_lab.bench.benchmark import Bound
 from zoo_lab.bench.result import Goal
 from zoo_lab.benchmarks.language.generation import build_peer
 from zoo_lab.benchmarks.language.trained_models import TRAINED
+from zoo_lab.benchmarks.random_weights import compose_on
 from zoo_lab.benchmarks.training_benchmark import Batch, TrainingBenchmark, make_step
 
 CHECKED = (2, 256)
@@ -54,7 +55,7 @@ class LanguageTraining(TrainingBenchmark):
 
     def prepare(self, device: torch.device) -> None:
         dtype = self.trained.dtype if device.type == "cuda" else torch.float32
-        model = zoo.compose(self.trained.spec, device=device, dtype=dtype)
+        model = compose_on(device, self.trained.spec, dtype)
         tokens = torch.randint(3, self.trained.vocab, (self.batch, self.length + 1))
         self.tokens = tokens.to(device)
         objective = zoo.objective(self.trained.spec)

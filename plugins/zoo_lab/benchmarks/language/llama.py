@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import torch
 from pydantic import Field
 
-import zoo
 from zoo import Model
+from zoo_lab.benchmarks.random_weights import compose_on
 
 PAPER = "Grattafiori et al. 2024, The Llama 3 Herd of Models, arXiv:2407.21783"
 SizeName = Annotated[str, Field(pattern="^(1b|tiny)$")]
@@ -71,7 +71,7 @@ class LlamaSize:
     def build(self, device: torch.device) -> Model:
         """Return a model in evaluation mode, in bfloat16 on a GPU; no token ends a sequence."""
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-        model: Model = zoo.compose(self.spec(), device=device, dtype=dtype).eval()
+        model = compose_on(device, self.spec(), dtype).eval()
         model.eos = ()
         return model
 

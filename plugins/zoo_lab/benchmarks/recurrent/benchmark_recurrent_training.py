@@ -9,6 +9,7 @@ from pydantic import Field
 
 import zoo
 from zoo_lab.bench.result import Goal
+from zoo_lab.benchmarks.random_weights import compose_on
 from zoo_lab.benchmarks.training_benchmark import Batch, TrainingBenchmark
 
 GOALS = {
@@ -26,8 +27,6 @@ GOALS = {
 class RecurrentTraining(TrainingBenchmark):
     """A training step of a published model with a recurrence, against the same step on the
     reference path.
-
-    Weights are normally distributed, because orthogonal ones of large models take minutes.
 
     Args:
         spec: the spec of the model.
@@ -53,8 +52,7 @@ class RecurrentTraining(TrainingBenchmark):
         self.spec, self.batch, self.length = spec, batch, length
 
     def prepare(self, device: torch.device) -> None:
-        init = ["init=null", "init={type: normal, std: 0.02}"]
-        model = zoo.compose(self.spec, device=device, overrides=init)
+        model = compose_on(device, self.spec)
         generator = torch.Generator().manual_seed(0)
         batch = model.example(self.batch, self.length, generator)
         self.prepare_step(model, zoo.objective(self.spec), batch)
