@@ -101,7 +101,7 @@ def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) 
     if logits.shape[1] > 1:
         logits = logits.log_softmax(dim=-1)
     if request.filters:
-        tokens = search.tokens[..., : search.cur_len]
+        tokens = search.seen_tokens()
         for each in request.filters:
             logits = each(logits, tokens)
     logprobs = logits.log_softmax(dim=-1) if logits.shape[1] == 1 else logits

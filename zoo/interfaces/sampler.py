@@ -62,6 +62,10 @@ class SearchState:
         """Return the last token of each hypothesis, [B, W]."""
         return self.tokens[..., self.cur_len - 1]
 
+    def seen_tokens(self) -> Tensor:
+        """Return the tokens so far [B, W, cur_len]."""
+        return self.tokens[..., : self.cur_len]
+
     def write_next(self, tokens: Tensor, values: Tensor) -> None:
         """Write values [B, n] in place to column ``cur_len`` of tokens [B, n, total_length]."""
         tokens[..., self.cur_len] = values

@@ -16,7 +16,7 @@ from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.generation.captured_calls import copy_into
 from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch
-from zoo_fast.generation.selection import select_next
+from zoo_fast.generation.selection import can_capture, select_next
 from zoo_fast.generation.tensors_by_name import flatten_state, structure_of, unflatten_state
 
 
@@ -25,8 +25,8 @@ class CapturedSteps:
 
     The state of the decoder and of the search are kept in tensors of fixed address, which a step
     updates. The first steps run as they are; then the step is captured as a CUDA graph, if the
-    device is a GPU. With filters, which take tokens of growing length, only the step of the decoder
-    is captured.
+    device is a GPU. With filters that need the number of tokens, only the step of the decoder is
+    captured.
 
     Args:
         decoder: not kept alive by this object.
@@ -44,6 +44,7 @@ class CapturedSteps:
         self._decoder = weakref.ref(decoder)
         generator = None if request.generator is None else torch.Generator(device)
         self._request = replace(request, generator=generator)
+        self._selects = can_capture(request)
         self._prompts = first.prompts
         self._task = search.task
         self._structure = structure_of(first.state)
@@ -80,7 +81,7 @@ class CapturedSteps:
         try:
             while True:
                 logits = self._run({}) if self._graph is None else self._graph({})
-                if self._request.filters:
+                if not self._selects:
                     self._select(logits, length)
                 length += 1
                 search = replace(fixed, cur_len=length)
@@ -91,20 +92,20 @@ class CapturedSteps:
                 generator.set_state(own.get_state())
 
     def _run(self, _: Any) -> Tensor:
-        """Run the decoder's step and, without filters, the selection; return the logits."""
+        """Run the decoder's step and, if it can be captured, the selection; return the logits."""
         decoder = self._decoder()
         assert decoder is not None
         last_tokens = self._tensors["last_tokens"].view(-1, 1)
         logits, state = decoder.step(last_tokens, self._state())
         self._write(flatten_state(state))
-        if not self._request.filters:
+        if self._selects:
             self._select(logits)
         return logits
 
     def _select(self, logits: Tensor, length: int | None = None) -> None:
         """Select the next tokens from the logits [B * W, 1, V] and reorder the state.
 
-        With filters, the length of the tokens is needed.
+        If the selection is not captured, the length of the tokens is needed.
         """
         search, prompts = self._search(length), self._prompts
         prompts = replace(prompts, suffix=self._tensors["suffix"])

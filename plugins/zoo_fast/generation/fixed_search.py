@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from zoo.generation.prompts import PromptBatch
@@ -18,6 +19,13 @@ class FixedSearch(SearchState):
 
     def last_tokens(self) -> Tensor:
         return self.tokens.index_select(-1, self.cur_len.view(1) - 1)[..., 0]
+
+    def seen_tokens(self) -> Tensor:
+        """Return as many tokens as fit [B, W, total_length]: the first one is repeated before the
+        others."""
+        length = self.tokens.shape[-1]
+        index = torch.arange(length, device=self.tokens.device) + self.cur_len - length
+        return self.tokens.index_select(-1, index.clamp(min=0))
 
     def write_next(self, tokens: Tensor, values: Tensor) -> None:
         tokens.index_copy_(-1, self.cur_len.view(1), values[..., None])

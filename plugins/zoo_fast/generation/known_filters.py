@@ -1,4 +1,5 @@
-"""Properties of classes of filters; with filters of other classes, prompts are not padded."""
+"""Properties of classes of filters; with filters of other classes, prompts are not padded, and the
+selection is not captured."""
 
 from __future__ import annotations
 
@@ -9,3 +10,9 @@ from zoo_fast.by_class import ByClass
 @ByClass
 def ignores_repeats(filter: Filter) -> bool | None:
     """Return whether the scores are the same if the first token is repeated before the others."""
+
+
+@ByClass
+def is_capturable(filter: Filter) -> bool | None:
+    """Return whether the scores can be computed in a CUDA graph: they are the same if the first
+    token is repeated before the others, and no value is copied from or to the device."""

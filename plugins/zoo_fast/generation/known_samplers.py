@@ -22,10 +22,11 @@ class KnownSampler:
 
     Args:
         step: computes `Sampler.advance` from the decoder's logits [B, W, V], without the
-            log-probabilities of the whole vocabulary; it is used without filters. A random sampler
-            takes the random numbers of `Sampler.select` from the generator. Finished
-            hypotheses continue with padding of log-probability 0; otherwise padding is not
-            selected, unless ``search.task.pad_ends``. It returns None if it does not apply.
+            log-probabilities of the whole vocabulary; it is not used with filters of several
+            hypotheses. A random sampler takes the random numbers of `Sampler.select` from the
+            generator. Finished hypotheses continue with padding of log-probability 0; otherwise
+            padding is not selected, unless ``search.task.pad_ends``. It returns None if it does not
+            apply.
         keeps_items: whether the items have to stay in the batch, because the sampler is random or
             has tensors of the items outside its state.
     """

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
 from torch import Tensor
 
 from zoo.generation import search as reference
 from zoo.generation.prompts import PromptBatch
 from zoo.generation.search import NextTokens, force_prompts
-from zoo.plugin import DecodeRequest, SearchState
+from zoo.plugin import DecodeRequest, Filter, SearchState
+from zoo_fast.generation.known_filters import is_capturable
 from zoo_fast.generation.known_samplers import known_sampler
 
 
 def select_next(
     search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
 ) -> NextTokens:
-    """Compute `zoo.generation.search.select_next`."""
+    """Compute `zoo.generation.search.select_next`.
+
+    The logits of a single hypothesis are filtered before they are normalised, so the rest of the
+    selection is that without filters.
+    """
+    if request.filters and logits.shape[1] == 1:
+        plain = replace(request, filters=())
+        selected = select_next(search, _filter(logits, search, request.filters), plain, prompts)
+        return selected._replace(nan_or_inf=~(logits.amax(dim=-1) < math.inf))
     step = None if request.filters else known_sampler(request.sampler).step
-    selected = None if step is None else step(request.sampler, logits, search, request.generator)
-    if selected is None:
+    selected_or_none = None
+    if step is not None:
+        selected_or_none = step(request.sampler, logits, search, request.generator)
+    if selected_or_none is None:
         return reference.select_next(search, logits, request, prompts)
-    return force_prompts(selected, search, prompts)
+    return force_prompts(selected_or_none, search, prompts)
+
+
+def can_capture(request: DecodeRequest) -> bool:
+    """Whether the selection can be captured in a CUDA graph."""
+    filters = request.filters
+    return not filters or (request.sampler.width == 1 and all(map(is_capturable, filters)))
+
+
+def _filter(logits: Tensor, search: SearchState, filters: Sequence[Filter]) -> Tensor:
+    tokens = search.seen_tokens()
+    filtered = logits.float()
+    for each in filters:
+        filtered = each(filtered, tokens)
+    return filtered

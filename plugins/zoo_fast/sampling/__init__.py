@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Acceleration
-from zoo_fast.generation.known_filters import ignores_repeats
+from zoo_fast.generation.known_filters import ignores_repeats, is_capturable
 from zoo_fast.generation.known_samplers import KnownSampler, register_sampler
 from zoo_fast.sampling import beam, greedy, random_step
 from zoo_fast.sampling.filters import penalty_ignores_repeats, suppression_ignores_repeats
@@ -27,6 +27,7 @@ register_sampler(DiverseBeam, KnownSampler(keeps_items=False))
 for sampler in (MinP, Temperature, TopK, TopP):
     register_sampler(sampler, KnownSampler(random_step.step_from_logits))
 ignores_repeats.register(RepetitionPenalty)(penalty_ignores_repeats)
+is_capturable.register(RepetitionPenalty)(penalty_ignores_repeats)
 ignores_repeats.register(SuppressedTokens)(suppression_ignores_repeats)
 ignores_repeats.register(AllowedTokens)(suppression_ignores_repeats)
 

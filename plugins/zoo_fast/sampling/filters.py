@@ -1,4 +1,4 @@
-"""Whether filters ignore how often the first token is repeated, as `ignores_repeats`."""
+"""Properties of filters: `ignores_repeats` and `is_capturable`."""
 
 from zoo_sampling.repetition_penalty import RepetitionPenalty
 from zoo_sampling.suppressed_tokens import SuppressedTokens
