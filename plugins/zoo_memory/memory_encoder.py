@@ -44,7 +44,8 @@ class MemoryEncoder(Encoder):
         controller: Controller,
     ) -> None:
         super().__init__()
-        self.input_dim, self.hidden, self.read_dim = input_dim, hidden, read_dim
+        self.input_dim, self.hidden = input_dim, hidden
+        self.read_dim, self.interface_dim = read_dim, interface_dim
         self.controller_state = ("h", "c") if controller == "lstm" else ("h",)
         layer = nn.LSTMCell if controller == "lstm" else nn.Linear
         self.controller = layer(input_dim + read_dim, hidden)

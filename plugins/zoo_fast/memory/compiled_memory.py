@@ -54,7 +54,7 @@ class _CompiledMemory(Acceleration):
                 for name, value in encoder.initial_memory(inputs).items()
             }
             memory["read"] = inputs.new_zeros(B, encoder.read_dim)
-            shape = (B, encoder.say.out_features)
+            shape = (B, encoder.interface_dim)
             interface = torch.randn(shape, generator=generator, device="cpu").to(inputs)
             valid = torch.arange(B, device=device) != 1
             yield Call(encoder, (interface, memory, valid), method="next_memory")
