@@ -110,14 +110,14 @@ def compile_function(function: Function, inputs: Sequence[Tensor]) -> Function:
     from torch._inductor.compile_fx import compile_fx
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    examples = [tensor.detach().clone() for tensor in inputs]
-    graph = make_fx(function)(*examples)
     with (
         warnings.catch_warnings(),
         _without_synchronisation_check(),
         functorch_config.patch(donated_buffer=False),  # a second backward pass is possible
     ):
         warnings.simplefilter("ignore")
+        examples = [tensor.detach().clone() for tensor in inputs]
+        graph = make_fx(function)(*examples)
         leaves = [example.requires_grad_() for example in examples if example.is_floating_point()]
         compiled = cast(Function, compile_fx(graph, examples, config_patches=_options()))
         outputs = [output for output in compiled(*examples) if output.requires_grad]
