@@ -31,12 +31,15 @@ class Reader(RecordsAttention):
     def forward(self, images: Tensor, errors: Tensor, states: Tensor) -> Tensor:
         inputs = torch.cat([full_precision(images), full_precision(errors)], dim=1)
         if self.place is not None:
-            parameters = full_precision(self.place(states))
-            filters = filter_banks(parameters, self.grid, *images.shape[-2:])
-            if self.recorders:
-                self.record(filters.window())
-            inputs = filters.read(inputs)
+            inputs = self.read_window(inputs, full_precision(self.place(states)))
         return inputs.flatten(1).to(states)
+
+    def read_window(self, inputs: Tensor, parameters: Tensor) -> Tensor:
+        """Read inputs [B, C, height, width] through a grid with parameters [B, 5]."""
+        filters = filter_banks(parameters, self.grid, *inputs.shape[-2:])
+        if self.recorders:
+            self.record(filters.window())
+        return filters.read(inputs)
 
 
 class Writer(RecordsAttention):
@@ -59,13 +62,15 @@ class Writer(RecordsAttention):
         self.patch = nn.Linear(hidden, channels * (grid**2 if grid else height * width))
 
     def forward(self, states: Tensor) -> Tensor:
-        channels, height, width = self.shape
         patches: Tensor = full_precision(self.patch(states))
         if self.place is None:
             return patches.view(-1, *self.shape)
-        parameters = full_precision(self.place(states))
-        patches = patches.view(-1, channels, self.grid, self.grid)
-        filters = filter_banks(parameters, self.grid, height, width)
+        patches = patches.view(-1, self.shape[0], self.grid, self.grid)
+        return self.write_window(patches, full_precision(self.place(states)))
+
+    def write_window(self, patches: Tensor, parameters: Tensor) -> Tensor:
+        """Write patches [B, C, grid, grid] through a grid with parameters [B, 5]."""
+        filters = filter_banks(parameters, self.grid, *self.shape[1:])
         if self.recorders:
             self.record(filters.window())
         return filters.write(patches)

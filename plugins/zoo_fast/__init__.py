@@ -13,9 +13,11 @@ _ATTENTION = ("zoo_alignment", "zoo_bahdanau", "zoo_luong", "zoo_transformer")
 FOLDERS: dict[str, tuple[str, ...]] = {
     "attention": _ATTENTION,
     "ctc": ("zoo_ctc",),
+    "draw": ("zoo_draw",),
     "gat": ("zoo_gat", *_ATTENTION),
     "generation": (),
     "location": ("zoo_location",),
+    "memory": ("zoo_memory",),
     "objectives": ("zoo_objectives",),
     "recurrent": ("zoo_recurrent", "zoo_tokens", *_ATTENTION),
     "sampling": ("zoo_sampling",),

@@ -146,9 +146,9 @@ def previous_products(factors: Tensor) -> Tensor:
     Each pass doubles the number of elements that are multiplied.
     """
     N = factors.shape[-1]
-    products = F.pad(factors, (1, 0), value=1.0)[..., :N]
+    products = F.pad(factors[..., :-1], (1, 0), value=1.0)
     distance = 1
     while distance < N:
-        products = products * F.pad(products, (distance, 0), value=1.0)[..., :N]
+        products = products * F.pad(products[..., :-distance], (distance, 0), value=1.0)
         distance *= 2
     return products

@@ -44,7 +44,8 @@ class MemoryEncoder(Encoder):
         controller: Controller,
     ) -> None:
         super().__init__()
-        self.input_dim, self.hidden, self.read_dim = input_dim, hidden, read_dim
+        self.input_dim, self.hidden = input_dim, hidden
+        self.read_dim, self.interface_dim = read_dim, interface_dim
         self.controller_state = ("h", "c") if controller == "lstm" else ("h",)
         layer = nn.LSTMCell if controller == "lstm" else nn.Linear
         self.controller = layer(input_dim + read_dim, hidden)
@@ -75,28 +76,29 @@ class MemoryEncoder(Encoder):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         B = len(inputs)
-        memory = self.initial_memory(inputs)
-        state: dict[str, Tensor] = {
-            **memory,
-            **dict.fromkeys(self.controller_state, inputs.new_zeros(B, self.hidden)),
+        memory: MemoryState = {
+            **self.initial_memory(inputs),
             "read": inputs.new_zeros(B, self.read_dim),
         }
+        control: MemoryState = dict.fromkeys(
+            self.controller_state, inputs.new_zeros(B, self.hidden)
+        )
         states = []
         for step, valid in zip(inputs.unbind(dim=1), mask.unbind(dim=1), strict=True):
-            x = torch.cat([step, state["read"]], dim=-1)
-            control = self._control(x, state)
-            memory_state = {name: state[name] for name in memory}
-            read, next_memory = self.memory_step(self.say(control["h"]), memory_state)
-            updated = {**next_memory, **control, "read": read}
-            state = {
-                name: value.where(valid.view(-1, *(1,) * (value.dim() - 1)), state[name])
-                for name, value in updated.items()
-            }
-            states.append(torch.cat([state["h"], state["read"]], dim=-1))
+            x = torch.cat([step, memory["read"]], dim=-1)
+            control = _select(valid, self._control(x, control), control)
+            memory = self.next_memory(self.say(control["h"]), memory, valid)
+            states.append(torch.cat([control["h"], memory["read"]], dim=-1))
         outputs = torch.stack(states, dim=1) if states else inputs.new_zeros(B, 0, self.output_dim)
         return Memory(
-            outputs * mask[..., None], mask, torch.cat([state["h"], state["read"]], dim=-1)
+            outputs * mask[..., None], mask, torch.cat([control["h"], memory["read"]], dim=-1)
         )
+
+    def next_memory(self, interface: Tensor, memory: MemoryState, valid: Tensor) -> MemoryState:
+        """Update and read the memory of valid items [B]; that of the others does not change."""
+        previous = {name: value for name, value in memory.items() if name != "read"}
+        read, updated = self.memory_step(interface, previous)
+        return _select(valid, {**updated, "read": read}, memory)
 
     def _control(self, x: Tensor, state: MemoryState) -> MemoryState:
         """Return the output h [B, hidden] of the controller and the cell state c of an LSTM."""
@@ -104,6 +106,14 @@ class MemoryEncoder(Encoder):
             return {"h": self.controller(x).tanh()}
         h, c = self.controller(x, (state["h"], state["c"]))
         return {"h": h, "c": c}
+
+
+def _select(valid: Tensor, updated: MemoryState, previous: MemoryState) -> MemoryState:
+    """Return the updated state of valid items [B], and the previous state of the others."""
+    return {
+        name: value.where(valid.view(-1, *(1,) * (value.dim() - 1)), previous[name])
+        for name, value in updated.items()
+    }
 
 
 def content_weights(memory: Tensor, keys: Tensor, strength: Tensor) -> Tensor:

@@ -68,6 +68,9 @@ class GraphedFunction:
         max_graphs: number of shapes that are captured: the most frequent ones.
         generators: random generators that the function uses besides the device's default one.
         device: the device to which inputs are copied; by default they are on the device.
+
+    Attributes:
+        is_last_warmup: whether the last call before a capture runs.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class GraphedFunction:
         self.generators = generators
         self.device = device
         self.reason: str | None = None
+        self.is_last_warmup = False
         self._captures: dict[Key, _Capture] = {}
         self._pool: Any = None
         self._stream: torch.cuda.Stream | None = None
@@ -147,8 +151,12 @@ class GraphedFunction:
             if not check:
                 outputs = self.function(moved)
             else:
-                with _find_synchronisation() as found:
-                    outputs = self.function(moved)
+                self.is_last_warmup = True
+                try:
+                    with _find_synchronisation() as found:
+                        outputs = self.function(moved)
+                finally:
+                    self.is_last_warmup = False
                 self.reason = found[0] if found else None
         torch.cuda.current_stream().wait_stream(self._stream)
         return outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from zoo.plugin import Acceleration, Call, reference
 from zoo.training.local_step import LocalStep, LossModule
+from zoo_fast.device.compiled_function import use_compiled
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.late_gradients import LateGradients
 from zoo_fast.training.capture import MAX_GRAPHS, make_capturable, why_not_captured
@@ -79,11 +81,15 @@ class CapturedStep(Acceleration):
         self, target: LocalStep, batch: Mapping[str, Tensor]
     ) -> tuple[Tensor, Tensor | None]:
         if self._stream is None or not torch.cuda.is_current_stream_capturing():
-            updated: tuple[Tensor, Tensor | None] = reference(target, "__call__")(batch)
-            return updated
+            return self._warm_up(target, batch)
         late = LateGradients(self._stream)
         try:
-            with late.use(), repeated_weights(target.module, late), target.autocast():
+            with (
+                late.use(),
+                repeated_weights(target.module, late),
+                use_compiled(compile=False),
+                target.autocast(),
+            ):
                 loss = target.module(batch)
             late.backward(loss)
         except RuntimeError:  # the step is not captured, and runs again
@@ -93,3 +99,13 @@ class CapturedStep(Acceleration):
         step_on_two_streams(target.optimiser, self._stream)
         target.optimiser.zero_grad(set_to_none=True)
         return loss.detach(), norm
+
+    def _warm_up(
+        self, target: LocalStep, batch: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Make a step that is not captured; the last one before a capture compiles functions, so
+        that nothing is compiled for a shape that occurs once."""
+        is_last = self._graphed is not None and self._graphed.is_last_warmup
+        with use_compiled(compile=True) if is_last else nullcontext():
+            updated: tuple[Tensor, Tensor | None] = reference(target, "__call__")(batch)
+        return updated

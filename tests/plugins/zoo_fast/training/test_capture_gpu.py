@@ -8,6 +8,7 @@ import zoo
 from zoo.acceleration.binding import bound_accelerations
 from zoo.training.callback import Callback
 from zoo.training.local_step import LocalStep, LossModule
+from zoo_fast.device.compiled_function import CompiledFunction
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.training.length_padding import LengthPadding
 
@@ -44,6 +45,21 @@ def why_not_captured(step):
     return captured.why_not(step, step.device)
 
 
+COMPILED = {"ntm-tiny": [1], "dnc-tiny": [1], "draw-tiny": [1, 1]}
+"""Number of shapes for which functions are compiled: that of one batch size."""
+
+
+def compiled_shapes(model):
+    """Return the number of compiled shapes of each function that can be compiled."""
+    return [
+        sum(compiled is not None for compiled in function._compiled.values())
+        for part in model.modules()
+        for acceleration in bound_accelerations(part)
+        for function in vars(acceleration).values()
+        if isinstance(function, CompiledFunction)
+    ]
+
+
 @pytest.mark.parametrize(
     "name", ["transformer-tiny", "ntm-tiny", "dnc-tiny", "draw-tiny", "hierarchical-tiny"]
 )
@@ -52,6 +68,8 @@ def test_captured_steps_equal_others(name):
     model, losses, step = train_steps(name, capture=True)
     assert why_not_captured(step) is None
     torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
+    assert compiled_shapes(model) == COMPILED.get(name, [])
+    assert not any(compiled_shapes(eager))
     for a, b in zip(model.parameters(), eager.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
@@ -149,13 +167,13 @@ def test_parts_of_a_function_that_is_captured_see_it():
     seen = []
 
     def add_one(inputs):
-        seen.append(GraphedFunction.is_capturing())
+        seen.append((GraphedFunction.is_capturing(), graphed.is_last_warmup))
         return inputs["x"] + 1
 
     graphed = GraphedFunction(add_one, warmup=2)
     for _ in range(4):
         graphed({"x": torch.ones(1, device="cuda")})
-    assert seen == [True] * 3  # two calls before the capture, and the capture
+    assert seen == [(True, False), (True, True), (True, False)]  # two warm-up calls, the capture
     assert not GraphedFunction.is_capturing()
 
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from compiled_kit import trace_functions
 
 import zoo
 from zoo.training.callback import Callback
@@ -14,14 +15,16 @@ from zoo_fast.training import captured_step
 
 
 class NotGraphed:
-    """Calls the function; ``reason`` is set by the test."""
+    """Calls the function; ``reason`` is set by the test. The second call is the last warm-up."""
 
     def __init__(self, function, *, max_graphs, device):
         self.function, self.reason = function, None
+        self.is_last_warmup = False
         self.shapes = []
 
     def __call__(self, inputs):
         self.shapes.append(inputs["source"].shape)
+        self.is_last_warmup = self.shapes.count(inputs["source"].shape) == 2
         return self.function(inputs)
 
 
@@ -40,10 +43,10 @@ def made(monkeypatch):
     return graphed
 
 
-def make_step(optimiser=torch.optim.Adam):
+def make_step(optimiser=torch.optim.Adam, spec="transformer-tiny"):
     torch.manual_seed(0)
-    model = zoo.compose("transformer-tiny").eval()
-    module = LossModule(model, zoo.objective("transformer-tiny"))
+    model = zoo.compose(spec).eval()
+    module = LossModule(model, zoo.objective(spec))
     cpu = torch.device("cpu")
     return LocalStep(module, model, optimiser(model.parameters(), lr=0.01), device=cpu, clip=1.0)
 
@@ -60,6 +63,16 @@ def test_steps_have_the_results_of_plain_ones(made):
     weights = zip(step.parameters, plain.parameters, strict=True)
     for captured, expected in weights:
         torch.testing.assert_close(captured, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_functions_are_compiled_in_the_last_warm_up_step(made, monkeypatch):
+    compiled, batches = [], trace_functions(monkeypatch)
+    step = zoo.accelerate(make_step(spec="dnc-tiny"))
+    zoo.accelerate(step.module)
+    for items in (2, 3, 3, 3):
+        step(step.model.example(items, 4, torch.Generator().manual_seed(0)))
+        compiled.append(list(batches))
+    assert compiled == [[], [], [3], [3]]
 
 
 def test_after_a_failure_steps_are_plain(made):
