@@ -103,7 +103,8 @@ def test_sdist_contains_sources_and_documentation_but_no_tests(sdist):
 
 def test_wheel_from_the_sdist_equals_wheel_from_the_tree(sdist, wheel, tmp_path):
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
+        archive.extractall(tmp_path)
     (project,) = tmp_path.iterdir()
     assert _read(build("wheel", project, project / "dist")) == _read(wheel)
 
