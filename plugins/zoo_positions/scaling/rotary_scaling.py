@@ -1,5 +1,7 @@
 """Base class of the scalings of rotary angles."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -30,7 +32,8 @@ class RotaryScaling:
     def frequencies(self, theta: float, device: torch.device) -> Tensor:
         """Return the angles of position 1, scaled: [d / 2], float64."""
         steps = torch.arange(0, self.dim, 2, device=device).double() / self.dim
-        return self.scale(theta**-steps, theta)
+        # A compiler computes an exponential once for all layers, but a power for each of them.
+        return self.scale((-math.log(theta) * steps).exp(), theta)
 
     def scale(self, frequencies: Tensor, theta: float) -> Tensor:
         """Scale the frequencies [d / 2] of base theta."""
