@@ -19,7 +19,8 @@ def test_the_path_of_each_attention_is_printed():
     pytest.importorskip("zoo_fast", reason="the fast lane is not installed")
     text = " ".join(_run().split())
     assert "inner-product-attention decoder.blocks.*.attention: accelerated" in text
-    assert "reference path" not in text
+    assert "cpu-block decoder.blocks.*: accelerated; in training: reference path" in text
+    assert text.count("reference path") == 1  # that of an evaluation is not printed
     changed = ("--set", "model.decoder.attention.align=sparsemax")
     text = " ".join(_run(*changed, "--verbose").split())
     reason = "alignment 'sparsemax' is not known as a softmax"
