@@ -277,6 +277,8 @@ def test_a_list_is_extended_only_when_a_part_is_chosen(build):
     page.keyboard.press("Enter")
     name = chosen.inner_text()
     chosen.click()
+    # The status of the spec before is also valid.
+    page.wait_for_function("text => document.querySelector('#yaml').innerText !== text", arg=before)
     page.wait_for_selector(".status.valid")
     metrics = yaml.safe_load(page.locator("#yaml").inner_text())["metrics"]
     assert metrics == ["bleu", {"type": name}]
