@@ -143,7 +143,7 @@ def _self_attention(
     x, width = sublayer.x, (H + 2 * attention.kv_heads) * D
     tiles = linear_tiles(R, width, x.shape[1], dtype=x.dtype, half_head=D // 2)
     tiles = fit_stages(tiles, 2, shared_memory(x.device))
-    grid = (width // 2 // tiles["BN"], triton.cdiv(R, tiles["BM"]))
+    grid = (width // 2 // tiles["BN"] * triton.cdiv(R, tiles["BM"]),)
     decoding_linear_triton.project_heads[grid](
         query=attention.query.weight,
         key=attention.key.weight,
@@ -220,7 +220,7 @@ def _linear(
     output = x.new_empty(len(x), N)
     tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
     tiles = fit_stages(tiles, 1 if gate is None else 2, shared_memory(x.device))
-    grid = (triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))
+    grid = (triton.cdiv(N, tiles["BN"]) * triton.cdiv(len(x), tiles["BM"]),)
     decoding_linear_triton.linear[grid](
         weight=weight,
         bias=weight if bias is None else bias,

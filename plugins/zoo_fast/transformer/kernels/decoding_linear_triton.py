@@ -1,6 +1,7 @@
 """Triton kernels of linear layers for few rows, with the norm before and what follows them.
 
-Notation: M rows, K input width, N output width. A program computes BM rows of BN outputs.
+Notation: M rows, K input width, N output width. A program computes BM rows of BN outputs. Programs
+of all rows of the same outputs are neighbours, so only the first reads the weights from memory.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -46,8 +47,9 @@ def linear(
     LINES: tl.constexpr,
 ):
     """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x))."""
-    rows = tl.program_id(1) * BM + tl.arange(0, BM)
-    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    row_blocks = tl.cdiv(M, BM)
+    rows = tl.program_id(0) % row_blocks * BM + tl.arange(0, BM)
+    n = tl.program_id(0) // row_blocks * BN + tl.arange(0, BN)
     shift = tl.zeros([BN], tl.float32)
     gate_shift = shift
     if HAS_BIAS:
@@ -151,9 +153,10 @@ def project_heads(
     """Compute queries, keys and values of one step; BN pairs of dimensions of one head."""
     HALF: tl.constexpr = D // 2
     DTYPE: tl.constexpr = x.dtype.element_ty
-    rows = tl.program_id(1) * BM + tl.arange(0, BM)
-    head = tl.program_id(0) * BN // HALF
-    pair = tl.program_id(0) * BN % HALF + tl.arange(0, BN)
+    row_blocks = tl.cdiv(M, BM)
+    rows = tl.program_id(0) % row_blocks * BM + tl.arange(0, BM)
+    first = tl.program_id(0) // row_blocks * BN
+    head, pair = first // HALF, first % HALF + tl.arange(0, BN)
     if head < H:
         weight, bias, h = query, query_bias, head
     elif head < H + HKV:

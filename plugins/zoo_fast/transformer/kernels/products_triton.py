@@ -175,7 +175,7 @@ def products(
             rstd = tl.rsqrt(tl.sum(centred * centred, 1) / K + eps)
             a = normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
             if WRITE_NORMED:
-                _store_normed(normed, a, rows, k, M, K)
+                _store_normed(normed, a, rows, k, M, K, BM)
         acc = _add_products(acc, a, w, PRECISION, BM)
         if PAIR:
             other = _add_products(other, a, w2, PRECISION, BM)
@@ -193,7 +193,7 @@ def products(
                 scale, shift = load_norm(norm_weight, norm_bias, k, K, NORM)
                 a = normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
                 if WRITE_NORMED:
-                    _store_normed(normed, a, rows, k, M, K)
+                    _store_normed(normed, a, rows, k, M, K, BM)
             acc = _add_products(acc, a, w, PRECISION, BM)
             if PAIR:
                 other = _add_products(other, a, w2, PRECISION, BM)
@@ -204,9 +204,9 @@ def products(
 
 
 @triton.jit
-def _store_normed(normed, a, rows, k, M, K):
-    """Store the normalised rows once, in the first programs."""
-    if tl.program_id(0) == 0:
+def _store_normed(normed, a, rows, k, M, K, BM: tl.constexpr):
+    """Store the normalised rows once, in the programs of the first outputs."""
+    if tl.program_id(0) < tl.cdiv(M, BM):
         at = normed + rows[:, None] * K + k[None, :]
         tl.store(at, a, mask=(rows < M)[:, None] & (k < K)[None, :])
 

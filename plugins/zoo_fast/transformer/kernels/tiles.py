@@ -9,20 +9,24 @@ import triton
 
 SPLIT = 256
 """Keys of one program of attention, if there are few programs."""
-_WIDE_KEYS = ("BM", "BN", "BK", "STAGES")
+_KEYS = ("BM", "BN", "BK", "STAGES", "num_warps")
 _WIDE = {
-    ("heads", 16): (16, 32, 256, 4),
-    ("heads", 32): (16, 32, 256, 4),
-    ("heads", 64): (64, 16, 128, 6),
-    ("paired", 16): (16, 64, 256, 3),
-    ("paired", 32): (32, 64, 256, 3),
-    ("paired", 64): (64, 32, 128, 3),
-    ("output", 16): (16, 64, 128, 4),
-    ("output", 32): (32, 64, 128, 4),
-    ("output", 64): (64, 64, 128, 3),
-    ("plain", 16): (16, 32, 256, 6),
-    ("plain", 32): (32, 16, 256, 6),
-    ("plain", 64): (64, 16, 256, 4),
+    ("heads", 16): (16, 32, 256, 4, 4),
+    ("heads", 32): (16, 32, 256, 4, 4),
+    ("heads", 64): (64, 16, 128, 6, 4),
+    ("heads", 128): (64, 32, 128, 4, 4),
+    ("paired", 16): (16, 64, 256, 3, 4),
+    ("paired", 32): (32, 64, 256, 3, 4),
+    ("paired", 64): (64, 32, 128, 3, 4),
+    ("paired", 128): (128, 64, 64, 4, 8),
+    ("output", 16): (16, 64, 128, 4, 4),
+    ("output", 32): (32, 64, 128, 4, 4),
+    ("output", 64): (64, 64, 128, 3, 4),
+    ("output", 128): (128, 128, 64, 3, 8),
+    ("plain", 16): (16, 32, 256, 6, 4),
+    ("plain", 32): (32, 16, 256, 6, 4),
+    ("plain", 64): (64, 16, 256, 4, 4),
+    ("plain", 128): (64, 16, 256, 4, 4),
 }
 """Tiles of wide layers by form and rows; reading the weights takes the time."""
 PROGRAMS = 264
@@ -60,17 +64,29 @@ def linear_tiles(
         tiles = {"BM": 16, "BN": 64, "BK": width, "STAGES": 1, "num_warps": 8}
     elif K <= 512:
         tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
+    elif N <= 1024 and M <= 32 and half_head is None and not paired:
+        block_k, stages = (256, 3) if K <= 1024 else (512, 6)
+        tiles = {"BM": 16, "BN": 16, "BK": block_k, "STAGES": stages, "num_warps": 2}
     else:
         plain = "output" if N >= 16384 else "plain"
         form = "heads" if half_head is not None else "paired" if paired else plain
-        rows = 16 if M <= 16 else 32 if M <= 32 else 64
-        tiles = dict(zip(_WIDE_KEYS, _WIDE[form, rows], strict=True)) | {"num_warps": 4}
+        rows = 16 if M <= 16 else 32 if M <= 32 else 64 if M <= 64 else 128
+        tiles = dict(zip(_KEYS, _WIDE[form, rows], strict=True))
+        if form == "plain":
+            tiles["BN"] = _fill(tiles["BN"], triton.cdiv(M, tiles["BM"]) * N)
     if half_head is not None:
         while half_head % tiles["BN"]:
             tiles["BN"] //= 2
     if tiles["BK"] >= K:  # the weights are loaded at once
         return tiles | {"NORM_BK": 0, "LINES": 0}
     return tiles | {"NORM_BK": min(width, 8192 // tiles["BM"]), "LINES": _lines(M, K, dtype)}
+
+
+def _fill(block: int, outputs: int) -> int:
+    """Return the size of blocks, at most 64, with which all programs run at the same time."""
+    while block < 64 and outputs > block * (PROGRAMS // 2):
+        block *= 2
+    return block
 
 
 def norm_first(M: int, K: int, dtype: torch.dtype) -> bool:

@@ -160,19 +160,6 @@ def test_long_prompts_and_several_hypotheses_are_declined():
     assert fused.process_prompt(decoder, tokens[:, :0], state).reason == "there are no tokens"
 
 
-@pytest.mark.parametrize("rows", [2, 16, 17, 33, 128])
-@pytest.mark.parametrize("width", [768, 2048, 8192])
-def test_stages_fit_the_shared_memory(rows, width):
-    from zoo_fast.transformer.kernels.tiles import fit_stages, linear_tiles
-
-    tiles = linear_tiles(rows, 2048, width, dtype=torch.bfloat16, paired=True)
-    for available in (99_000, 160_000, 226_000):
-        fitted = fit_stages(tiles, 2, available)
-        stage = 2 * (fitted["BM"] + 2 * fitted["BN"]) * fitted["BK"]
-        assert fitted["STAGES"] * stage <= available or fitted["STAGES"] == 1
-        assert stage <= available
-
-
 @pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
 @torch.no_grad()
 def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):

@@ -1,0 +1,73 @@
+"""Tiles of the decoding kernels, and linear layers computed with them."""
+
+import pytest
+import torch
+from torch import nn
+
+pytest.importorskip("triton")
+
+from zoo_fast.transformer.kernels.decode_step import _Input, _linear
+from zoo_fast.transformer.kernels.tiles import PROGRAMS, fit_stages, linear_tiles
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+ROWS = [2, 16, 17, 33, 65, 128, 200]
+CASES = {  # outputs, inputs, whether there is a gate
+    "narrow": (48, 520, False),
+    "narrow, long rows": (32, 1040, False),
+    "wide": (1056, 520, False),
+    "gated": (96, 520, True),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("width", [768, 2048, 8192])
+def test_stages_fit_the_shared_memory(rows, width):
+    tiles = linear_tiles(rows, 2048, width, dtype=torch.bfloat16, paired=True)
+    for available in (99_000, 160_000, 226_000):
+        fitted = fit_stages(tiles, 2, available)
+        stage = 2 * (fitted["BM"] + 2 * fitted["BN"]) * fitted["BK"]
+        assert fitted["STAGES"] * stage <= available or fitted["STAGES"] == 1
+        assert stage <= available
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("outputs", [1280, 2048, 3072, 4096, 8192])
+def test_programs_run_at_the_same_time(rows, outputs):
+    tiles = linear_tiles(rows, outputs, 2048, dtype=torch.bfloat16)
+    programs = -(-rows // tiles["BM"]) * -(-outputs // tiles["BN"])
+    assert programs <= PROGRAMS // 2 or tiles["BN"] == 64
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(DEVICE == "cpu", reason="torch finds no CUDA device")
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "gated"),
+    [(768, 768, False), (3072, 768, False), (2048, 8192, False), (8192, 2048, True)],
+)
+def test_products_of_published_sizes(rows, outputs, inputs, gated):
+    check_linear(rows, outputs, inputs, gated)
+
+
+@pytest.mark.parametrize("rows", [17, 65])
+@pytest.mark.parametrize("case", CASES)
+def test_products_with_the_tiles_of_wide_layers(case, rows, monkeypatch):
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    check_linear(rows, *CASES[case])
+
+
+@torch.no_grad()
+def check_linear(rows, outputs, inputs, gated):
+    """Compare with float32 products of the same numbers."""
+    torch.manual_seed(0)
+    # The interpreter does not compute products of bfloat16.
+    options = {"device": DEVICE, "dtype": torch.float16 if DEVICE == "cpu" else torch.bfloat16}
+    layer, gate = (nn.Linear(inputs, outputs, **options) for _ in range(2))
+    x, residual = torch.randn(rows, inputs, **options), torch.randn(rows, outputs, **options)
+    found = _linear(
+        _Input(x, None, None), layer, residual, activation=2, gate=gate if gated else None
+    )
+    layer, gate = layer.float(), gate.float()
+    y = layer(x.float())
+    expected = nn.functional.silu(gate(x.float())) * y if gated else nn.functional.silu(y)
+    torch.testing.assert_close(found.float(), expected + residual.float(), atol=2e-2, rtol=1e-2)
