@@ -12,6 +12,10 @@ from torch import Tensor, nn
 from zoo.interfaces import Model, Objective, Outputs
 from zoo.training.sharding import local
 
+COMPILER_OPTIONS: Mapping[str, bool] = {"triton.coalesce_tiling_analysis": False}
+"""Options of Inductor for training steps; its analysis of tiles fails with an assertion if lengths
+differ (torch 2.11)."""
+
 
 class LossModule(nn.Module):
     """A model and its objective as one module, which is compiled and wrapped as a whole."""

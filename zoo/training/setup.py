@@ -26,7 +26,7 @@ from zoo.spec.trainability import last_unfreezing, set_trained
 from zoo.spec.training import Batching, Training
 from zoo.training.averages import MovingAverage
 from zoo.training.inherited import Resumed, StartedSpec, read_started
-from zoo.training.local_step import LossModule
+from zoo.training.local_step import COMPILER_OPTIONS, LossModule
 from zoo.training.monitor import check_monitor
 from zoo.training.objective_fit import fit_objective
 from zoo.training.processes import Processes
@@ -175,8 +175,7 @@ def build_setup(
     module = LossModule(model, objective).to(processes.device)
     accelerate(module, registry=request.registry)
     if training.compile:
-        # Inductor's analysis of tiles fails with an assertion if lengths differ (torch 2.11).
-        module.compile(options={"triton.coalesce_tiling_analysis": False})
+        module.compile(options=dict(COMPILER_OPTIONS))
     step_function = build_step(request, processes, module, steps)
     schedule = training.schedule.build(steps=steps) if training.schedule else None
     ema = training.average.ema if training.average else None

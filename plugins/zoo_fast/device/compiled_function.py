@@ -13,6 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from zoo.training.local_step import COMPILER_OPTIONS
 from zoo_fast.device.triton_support import why_not_triton_on
 
 Function = Callable[..., Sequence[Tensor]]
@@ -21,6 +22,8 @@ Key = tuple[tuple[torch.Size, torch.dtype, torch.device], ...]
 _LOG = logging.getLogger(__name__)
 MAX_COMPILED = 4
 """Number of shapes for which a function is compiled, which takes up to a minute each."""
+_OPTIONS = {**COMPILER_OPTIONS, "fallback_random": True, "triton.cudagraphs": False}
+"""Options of Inductor: no graphs of its own, and the random numbers of torch."""
 
 
 class _Active(threading.local):
@@ -56,7 +59,7 @@ def why_not_compiled(device: torch.device) -> str | None:
 
 
 class CompiledFunction:
-    """A function of tensors, without weights and other state, that Inductor compiles.
+    """Calls of a function of tensors, without weights and other state, that Inductor compiles.
 
     Inside `use_compiled` it is compiled for each shape of its inputs, with its backward pass, in
     which all inputs of floating dtype can get gradients. Dynamo is not used: the function is traced
@@ -65,32 +68,34 @@ class CompiledFunction:
     calls. The results can be differentiated once.
 
     Args:
-        function: returns a sequence of new tensors.
         name: what is compiled, for the log.
     """
 
-    def __init__(self, function: Function, name: str) -> None:
-        self.function = function
+    def __init__(self, name: str) -> None:
         self.name = name
         self._compiled: dict[Key, Function | None] = {}
 
-    def __call__(self, *tensors: Tensor) -> Sequence[Tensor]:
+    def __call__(self, function: Function, *tensors: Tensor) -> Sequence[Tensor]:
+        """Return ``function(*tensors)``, a sequence of new tensors.
+
+        The function is not kept: it computes the same in all calls.
+        """
         if not _ACTIVE.use or not torch.is_grad_enabled():
-            return self.function(*tensors)
+            return function(*tensors)
         # One memory layout, so that a function is compiled once for each shape.
         inputs = [tensor.contiguous() for tensor in tensors]
         key = tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in inputs)
         if _ACTIVE.compile and key not in self._compiled and len(self._compiled) < MAX_COMPILED:
-            self._compiled[key] = self._compile(inputs)
+            self._compiled[key] = self._compile(function, inputs)
         compiled = self._compiled.get(key)
-        return self.function(*tensors) if compiled is None else compiled(*inputs)
+        return function(*tensors) if compiled is None else compiled(*inputs)
 
-    def _compile(self, inputs: Sequence[Tensor]) -> Function | None:
+    def _compile(self, function: Function, inputs: Sequence[Tensor]) -> Function | None:
         shape = list(inputs[0].shape)
         _LOG.info("compiling %s, once for inputs of shape %s", self.name, shape)
         start = time.perf_counter()
         try:
-            compiled = compile_function(self.function, inputs)
+            compiled = compile_function(function, inputs)
         # Compilers fail in many ways, and none of them is a reason to stop a training run.
         except Exception as error:
             _LOG.info("%s is not compiled: %s: %s", self.name, type(error).__name__, error)
@@ -119,22 +124,11 @@ def compile_function(function: Function, inputs: Sequence[Tensor]) -> Function:
         examples = [tensor.detach().clone() for tensor in inputs]
         graph = make_fx(function)(*examples)
         leaves = [example.requires_grad_() for example in examples if example.is_floating_point()]
-        compiled = cast(Function, compile_fx(graph, examples, config_patches=_options()))
+        compiled = cast(Function, compile_fx(graph, examples, config_patches=_OPTIONS))
         outputs = [output for output in compiled(*examples) if output.requires_grad]
         ones = [torch.ones_like(output) for output in outputs]
         torch.autograd.grad(outputs, leaves, ones, allow_unused=True)
     return compiled
-
-
-def _options() -> dict[str, bool]:
-    """Return the options of Inductor: no graphs of its own, and the random numbers of torch."""
-    from torch._inductor import config
-
-    options = {"fallback_random": True, "triton.cudagraphs": False}
-    # An assertion fails in the analysis of torch 2.11.
-    if hasattr(config.triton, "coalesce_tiling_analysis"):
-        options["triton.coalesce_tiling_analysis"] = False
-    return options
 
 
 @contextmanager

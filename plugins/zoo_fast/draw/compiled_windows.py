@@ -23,16 +23,14 @@ class _CompiledWindow(Acceleration):
     _method: ClassVar[str]
 
     def __init__(self) -> None:
-        self._function: CompiledFunction | None = None
+        self._compiled = CompiledFunction(f"the {self._method} of DRAW")
 
     def why_not(self, target: Reader | Writer, device: torch.device) -> str | None:
         return why_not_compiled(device)
 
     def _apply(self, target: Reader | Writer, inputs: Tensor, parameters: Tensor) -> Tensor:
-        if self._function is None:
-            function = partial(_in_list, reference(target, self._method))
-            self._function = CompiledFunction(function, f"the {self._method} of DRAW")
-        (output,) = self._function(inputs, parameters)
+        function = partial(_in_list, reference(target, self._method))
+        (output,) = self._compiled(function, inputs, parameters)
         return output
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:

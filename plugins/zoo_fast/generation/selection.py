@@ -26,15 +26,13 @@ def select_next(
     """
     if request.filters and logits.shape[1] == 1:
         plain = replace(request, filters=())
-        selected = select_next(search, _filter(logits, search, request.filters), plain, prompts)
-        return selected._replace(nan_or_inf=~(logits.amax(dim=-1) < math.inf))
+        filtered = select_next(search, _filter(logits, search, request.filters), plain, prompts)
+        return filtered._replace(nan_or_inf=~(logits.amax(dim=-1) < math.inf))
     step = None if request.filters else known_sampler(request.sampler).step
-    selected_or_none = None
-    if step is not None:
-        selected_or_none = step(request.sampler, logits, search, request.generator)
-    if selected_or_none is None:
+    selected = None if step is None else step(request.sampler, logits, search, request.generator)
+    if selected is None:
         return reference.select_next(search, logits, request, prompts)
-    return force_prompts(selected_or_none, search, prompts)
+    return force_prompts(selected, search, prompts)
 
 
 def can_capture(request: DecodeRequest) -> bool:

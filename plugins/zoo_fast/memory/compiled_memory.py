@@ -27,7 +27,7 @@ class _CompiledMemory(Acceleration):
     called_parts: ClassVar[tuple[str, ...]] = ("controller", "say")
 
     def __init__(self) -> None:
-        self._step: CompiledFunction | None = None
+        self._compiled = CompiledFunction(f"the memory step of '{self.serves.name}'")
 
     def why_not(self, target: MemoryEncoder, device: torch.device) -> str | None:
         return why_not_compiled(device)
@@ -36,10 +36,8 @@ class _CompiledMemory(Acceleration):
         self, target: MemoryEncoder, interface: Tensor, memory: MemoryState, valid: Tensor
     ) -> MemoryState:
         names = sorted(memory)
-        if self._step is None:
-            step = partial(_step, reference(target, "next_memory"), names)
-            self._step = CompiledFunction(step, f"the memory step of '{target.name}'")
-        values = self._step(interface, valid, *(memory[name] for name in names))
+        step = partial(_step, reference(target, "next_memory"), names)
+        values = self._compiled(step, interface, valid, *(memory[name] for name in names))
         updated = dict(zip(names, values, strict=True))
         return {name: updated[name] for name in memory}
 

@@ -3,6 +3,7 @@
 import logging
 import shutil
 import unittest
+from functools import partial
 
 import pytest
 import torch
@@ -39,7 +40,7 @@ def inputs(rows=2):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a C++ compiler")
 def test_results_and_gradients_are_those_of_the_function():
-    function, (x, mask, y) = CompiledFunction(mix, "mix"), inputs()
+    function, (x, mask, y) = partial(CompiledFunction("mix"), mix), inputs()
     state = torch.get_rng_state()
     with use_compiled(compile=True), unittest.TestCase().assertLogs("zoo_fast", "INFO") as logs:
         outputs = function(x, mask, y)
@@ -65,7 +66,7 @@ def test_results_and_gradients_are_those_of_the_function():
 
 
 def test_functions_are_compiled_and_used_inside_the_block_only(compiled):
-    function, arguments = CompiledFunction(mix, "mix"), inputs()
+    function, arguments = partial(CompiledFunction("mix"), mix), inputs()
     expected = mix(*arguments)[0]
     plain = [function(*arguments)]
     with use_compiled(compile=False):
@@ -84,7 +85,7 @@ def test_functions_are_compiled_and_used_inside_the_block_only(compiled):
 
 
 def test_a_function_is_compiled_once_for_each_shape_and_any_layout(compiled):
-    function, (x, mask, y) = CompiledFunction(mix, "mix"), inputs()
+    function, (x, mask, y) = partial(CompiledFunction("mix"), mix), inputs()
     with use_compiled(compile=True):
         for each in (y, y.mT.contiguous().mT, y.detach()):
             function(x, mask, each)
@@ -94,7 +95,7 @@ def test_a_function_is_compiled_once_for_each_shape_and_any_layout(compiled):
 
 def test_a_function_is_compiled_for_few_shapes(compiled, monkeypatch):
     monkeypatch.setattr(compiled_function, "MAX_COMPILED", 2)
-    function = CompiledFunction(mix, "mix")
+    function = partial(CompiledFunction("mix"), mix)
     with use_compiled(compile=True):
         for rows in (1, 2, 3, 1):
             function(*inputs(rows))
@@ -109,7 +110,8 @@ def test_a_function_that_cannot_be_compiled_is_called_as_it_is():
         calls.append(type(x))
         return [x * 2 if x.sum() > 0 else x]
 
-    function, x = CompiledFunction(reads_a_value, "a branch"), torch.ones(2, requires_grad=True)
+    function = partial(CompiledFunction("a branch"), reads_a_value)
+    x = torch.ones(2, requires_grad=True)
     with use_compiled(compile=True), unittest.TestCase().assertLogs("zoo_fast", "INFO") as logs:
         results = [function(x), function(x)]
     assert [record.levelno for record in logs.records] == [logging.INFO] * 2

@@ -2,31 +2,23 @@
 
 import pytest
 import torch
-from compiled_kit import trace_functions
+from compiled_kit import check_compiled, check_traced, trace_functions
 
 import zoo
-from zoo.testing import check
-from zoo.testing.configuration import configurations
-from zoo.testing.laws.acceleration import same_results
 from zoo_fast.device.compiled_function import use_compiled
 from zoo_fast.draw.compiled_windows import CompiledReader, CompiledWriter
 
 
 @pytest.mark.parametrize("cls", [CompiledReader, CompiledWriter])
 def test_laws_hold_for_traced_windows(cls, monkeypatch):
-    batches = trace_functions(monkeypatch)
-    with use_compiled(compile=True):
-        check(cls)
-    assert set(batches) == {1, 3}
+    check_traced(cls, monkeypatch)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
 @pytest.mark.parametrize("cls", [CompiledReader, CompiledWriter])
 def test_compiled_windows_have_the_same_results(cls):
-    (config,) = configurations(cls)
-    with use_compiled(compile=True), torch.device("cuda"):
-        same_results(config)  # other laws would compile anew
+    check_compiled(cls)
 
 
 @pytest.mark.parametrize(("overrides", "traced"), [((), [3, 3]), (("model.read_size=null",), [3])])

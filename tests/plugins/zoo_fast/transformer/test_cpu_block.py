@@ -91,7 +91,7 @@ def test_parallel_sublayers_equal_the_reference_path(sublayers, calls):
 
 @torch.no_grad()
 def test_prompts_are_processed_with_a_cache(calls):
-    model = build("language-model", {**PARALLEL})
+    model = build("language-model", PARALLEL)
     prompt = [[3, 4, 5], [6, 7, 8]]
     plain = zoo.accelerate(copy.deepcopy(model), enabled=False)
     expected = zoo.generate(plain, prompt, sampler="greedy", max_length=4)
