@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import torch
@@ -166,8 +165,8 @@ def _make_loop(inputs: GenerationInputs, request: DecodeRequest) -> DecodingLoop
     prompts = build_prompts(inputs, request.max_length)
     decoder, memory = inputs.decoder, inputs.memory
     loop = DecodingLoop(decoder=decoder, memory=memory, prompts=prompts, request=request)
-    parts = itertools.chain((sampler,), each_part(decoder))
-    return accelerate(loop) if any(map(is_accelerated, parts)) else loop
+    found = is_accelerated(sampler) or is_accelerated(decoder)
+    return accelerate(loop) if found or any(map(is_accelerated, each_part(decoder))) else loop
 
 
 def require_valid(invalid: bool, step: int) -> None:

@@ -51,9 +51,13 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
         return "the module has hooks", None
     if any(part.recorders for part in parts if isinstance(part, RecordsAttention)):
         return "the attention weights or samples are recorded", None
-    owned = [own for part in parts for own in (part._parameters, part._buffers) if own]
-    weights = [weight for own in owned for weight in own.values()]
-    places = tuple((each.data_ptr(), each.dtype) for each in weights if each is not None)
+    weights: list[Tensor | None] = []
+    for part in parts:
+        if part._parameters:
+            weights += part._parameters.values()
+        if part._buffers:
+            weights += part._buffers.values()
+    places = tuple([(each.data_ptr(), each.dtype) for each in weights if each is not None])
     mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
     return None, (places, mode)
 

@@ -122,7 +122,7 @@ def _compute(
     offset = None if bias is None else _pad_rows(bias, dtype)
     N, V = len(inputs), len(weight)
     losses = torch.empty_like(scale)
-    rows = _chunk_rows(N, len(matrix), inputs)
+    rows = _chunk_rows(inputs, len(matrix), summed=needed[1])
     parts = [slice(start, start + rows) for start in range(0, N, rows)] or [slice(0)]
     grad_states = torch.empty_like(inputs) if needed[0] else None
     grad_weight: Tensor | None = None
@@ -152,10 +152,17 @@ def _pad_rows(weight: Tensor, dtype: torch.dtype) -> Tensor:
     return padded
 
 
-def _chunk_rows(N: int, V: int, like: Tensor) -> int:
-    """Return the number of positions of a part, so that the parts have nearly equal sizes."""
-    max_bytes = _CHUNK_BYTES.get(_device_type(like), _CHUNK_BYTES["cpu"])
-    parts = max(1, -(-N * V * like.element_size() // max_bytes))
+def _chunk_rows(inputs: Tensor, V: int, *, summed: bool) -> int:
+    """Return the number of positions of a part, so that the parts have nearly equal sizes.
+
+    There is one part if it has no more bytes than the sum [V, D] of the gradients of the weight,
+    which would be needed with several parts in half precision.
+    """
+    N, D = inputs.shape
+    max_bytes = _CHUNK_BYTES.get(_device_type(inputs), _CHUNK_BYTES["cpu"])
+    if summed and N * inputs.element_size() <= D * 4 and inputs.element_size() < 4:
+        return max(1, N)
+    parts = max(1, -(-N * V * inputs.element_size() // max_bytes))
     return max(1, -(-N // parts))
 
 

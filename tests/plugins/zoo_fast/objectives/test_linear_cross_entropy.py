@@ -31,7 +31,7 @@ def path(request, monkeypatch):
 
 def make_inputs(dtype=torch.float32, *, V=37, valid=(5, 1, 0)):
     torch.manual_seed(0)
-    states, weight, bias = torch.randn(3, 5, 8), torch.randn(V, 8), torch.randn(V)
+    states, weight, bias = torch.randn(3, 5, 6), torch.randn(V, 6), torch.randn(V)
     leaves = [t.to(dtype).requires_grad_() for t in (states, weight, bias)]
     mask = torch.arange(5) < torch.tensor(valid)[:, None]
     return leaves, torch.randint(0, V, (3, 5)), mask
@@ -67,6 +67,24 @@ def test_loss_and_gradients_equal_those_with_logits(
     for leaf, (found, reference) in zip(leaves, pairs, strict=True):
         assert found.dtype == leaf.dtype
         assert relative_error(found, reference) < tolerance
+
+
+@pytest.mark.parametrize(
+    ("positions", "dtype", "summed", "rows"),
+    [
+        (12, torch.bfloat16, True, 12),  # the logits are as large as the sum
+        (13, torch.bfloat16, True, 2),
+        (12, torch.bfloat16, False, 2),
+        (12, torch.float32, True, 1),  # the sum is needed in any case
+        (0, torch.bfloat16, True, 1),
+    ],
+)
+def test_logits_are_computed_at_once_if_several_parts_need_as_much_memory(
+    positions, dtype, summed, rows, monkeypatch
+):
+    monkeypatch.setitem(module._CHUNK_BYTES, "cpu", 37 * 4)
+    inputs = torch.zeros(positions, 6, dtype=dtype)
+    assert module._chunk_rows(inputs, 37, summed=summed) == rows
 
 
 @pytest.mark.parametrize(("factor", "alignment"), [(1, 1), (300, 1), (300, 32)])
