@@ -143,8 +143,8 @@ def _self_attention(
     x, width = sublayer.x, (H + 2 * attention.kv_heads) * D
     tiles = linear_tiles(R, width, x.shape[1], dtype=x.dtype, half_head=D // 2)
     tiles = fit_stages(tiles, 2, shared_memory(x.device))
-    grid = (width // 2 // tiles["BN"] * triton.cdiv(R, tiles["BM"]),)
-    decoding_linear_triton.project_heads[grid](
+    row_blocks = triton.cdiv(R, tiles["BM"])
+    decoding_linear_triton.project_heads[(width // 2 // tiles["BN"] * row_blocks,)](
         query=attention.query.weight,
         key=attention.key.weight,
         value=attention.value.weight,
@@ -166,6 +166,7 @@ def _self_attention(
         INTERLEAVED=interleaved,
         HAS_BIAS=attention.query.bias is not None,
         HAS_KEY_BIAS=attention.key.bias is not None,
+        ROW_BLOCKS=row_blocks,
         **sublayer.arguments(),
         **tiles,
         **dependent_launch(x),
@@ -220,8 +221,8 @@ def _linear(
     output = x.new_empty(len(x), N)
     tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
     tiles = fit_stages(tiles, 1 if gate is None else 2, shared_memory(x.device))
-    grid = (triton.cdiv(N, tiles["BN"]) * triton.cdiv(len(x), tiles["BM"]),)
-    decoding_linear_triton.linear[grid](
+    row_blocks = triton.cdiv(len(x), tiles["BM"])
+    decoding_linear_triton.linear[(triton.cdiv(N, tiles["BN"]) * row_blocks,)](
         weight=weight,
         bias=weight if bias is None else bias,
         gate=weight if gate is None else gate.weight,
@@ -234,6 +235,7 @@ def _linear(
         GATED=gate is not None,
         HAS_BIAS=bias is not None,
         HAS_RESIDUAL=residual is not None,
+        ROW_BLOCKS=row_blocks,
         **inputs.arguments(),
         **tiles,
         **dependent_launch(x),

@@ -1,7 +1,8 @@
 """Triton kernels of linear layers for few rows, with the norm before and what follows them.
 
-Notation: M rows, K input width, N output width. A program computes BM rows of BN outputs. Programs
-of all rows of the same outputs are neighbours, so only the first reads the weights from memory.
+Notation: M rows, K input width, N output width. A program computes BM rows of BN outputs. The
+ROW_BLOCKS programs of the same outputs are neighbours, so only the first reads the weights from
+memory.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -38,6 +39,7 @@ def linear(
     GATED: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
+    ROW_BLOCKS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
@@ -47,9 +49,8 @@ def linear(
     LINES: tl.constexpr,
 ):
     """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x))."""
-    row_blocks = tl.cdiv(M, BM)
-    rows = tl.program_id(0) % row_blocks * BM + tl.arange(0, BM)
-    n = tl.program_id(0) // row_blocks * BN + tl.arange(0, BN)
+    rows = tl.program_id(0) % ROW_BLOCKS * BM + tl.arange(0, BM)
+    n = tl.program_id(0) // ROW_BLOCKS * BN + tl.arange(0, BN)
     shift = tl.zeros([BN], tl.float32)
     gate_shift = shift
     if HAS_BIAS:
@@ -142,6 +143,7 @@ def project_heads(
     INTERLEAVED: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_KEY_BIAS: tl.constexpr,
+    ROW_BLOCKS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
@@ -153,9 +155,8 @@ def project_heads(
     """Compute queries, keys and values of one step; BN pairs of dimensions of one head."""
     HALF: tl.constexpr = D // 2
     DTYPE: tl.constexpr = x.dtype.element_ty
-    row_blocks = tl.cdiv(M, BM)
-    rows = tl.program_id(0) % row_blocks * BM + tl.arange(0, BM)
-    first = tl.program_id(0) // row_blocks * BN
+    rows = tl.program_id(0) % ROW_BLOCKS * BM + tl.arange(0, BM)
+    first = tl.program_id(0) // ROW_BLOCKS * BN
     head, pair = first // HALF, first % HALF + tl.arange(0, BN)
     if head < H:
         weight, bias, h = query, query_bias, head
