@@ -1,6 +1,6 @@
 """Steps on tensors of fixed address, compared with the ordinary loop."""
 
-import gc
+from contextlib import closing
 from itertools import islice
 
 import pytest
@@ -82,9 +82,9 @@ def compare_with_loop(sampler, prompt, filters):
             reused = True
             decoder.load_state_dict(inputs.decoder.state_dict())
             first = make_loop(inputs, request).first()
-        *_, found = islice(steps.run(request, first), 6)
+        with closing(steps.run(request, first)) as run:
+            *_, found = islice(run, 6)
         found = found.search
-        gc.collect()  # closes the iterator
 
         assert found.cur_len == expected.cur_len
         for name in ("tokens", "finished", "num_generated"):
