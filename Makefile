@@ -12,7 +12,7 @@ demo: .venv/installed-text,view
 	$(BIN)/zoo demo
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 slow: .venv/installed-test
 	$(BIN)/python -m pytest -m slow
@@ -58,8 +58,10 @@ clean:
 	$(PYTHON) -m venv .venv
 
 # One marker file per list of extras, so that `make demo` installs less than `make test`. Modules are compiled
-# on first import: compiling all of them takes longer than the download.
+# on first import: compiling all of them takes longer than the download. The pip of older versions of Python
+# takes twice the time.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 .venv/installed-%: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
-		-c constraints.txt -e '.[$*]'
+	$(PIP_INSTALL) --upgrade pip
+	$(PIP_INSTALL) -e '.[$*]'
 	touch $@
