@@ -65,6 +65,7 @@ def padded_batch(*, low=3, vocab=31, length=7, pad=PAD):
     """Return three texts of unequal length: tokens [3, length] and their mask."""
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(low, vocab, (3, length), generator=generator)
+    tokens = tokens.masked_fill(tokens == pad, low + (pad == low))  # texts contain no padding
     mask = torch.arange(length) < torch.tensor([length, 3, 5])[:, None]
     return tokens.masked_fill(~mask, pad), mask
 

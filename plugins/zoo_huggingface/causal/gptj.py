@@ -73,9 +73,7 @@ class GptJ(CausalLMArchitecture):
         rotated = get_value(config, "rotary_dim", int, 64)
         if not 0 < rotated <= head_dim or rotated % 2:
             raise config_error(
-                "rotary_dim",
-                rotated,
-                f"it should be even and at most {head_dim}",
+                "rotary_dim", rotated, f"it should be even and at most n_embd / n_head ({head_dim})"
             )
         if rotated < head_dim:
             decoder["position"]["part"] = rotated / head_dim

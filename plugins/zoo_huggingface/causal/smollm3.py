@@ -68,5 +68,6 @@ def _read_positions(config: Config, layers: int) -> list[bool]:
         return [(index + 1) % interval != 0 for index in range(layers)]
     values = get_list(config, "no_rope_layers", int)
     if len(values) < layers or any(value not in (0, 1) for value in values):
-        raise config_error("no_rope_layers", values, f"it should have {layers} values, 0 or 1")
+        wanted = f"it should have num_hidden_layers ({layers}) values, 0 or 1"
+        raise config_error("no_rope_layers", values, wanted)
     return [value == 1 for value in values[:layers]]

@@ -90,7 +90,7 @@ class DebertaV2(EncoderImporter):
         heads, dim = model["encoder"]["attention"]["heads"], model["source"]["dim"]
         if heads > dim:
             raise config_error(
-                "num_attention_heads", heads, f"at most {dim}, the width, are supported"
+                "num_attention_heads", heads, f"it should be at most hidden_size ({dim})"
             )
         widths = {
             "embedding_size": dim,

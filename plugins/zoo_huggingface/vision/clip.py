@@ -97,7 +97,7 @@ def read_eos(config: Config, key: str, vocab: int) -> int | None:
     """Return the end token of texts; None if it is the highest token of a text."""
     eos: int = get_value(config, key, int, _DEFAULT_EOS)
     if not 0 <= eos < vocab:
-        raise config_error(key, eos, "it should be a token of the vocabulary")
+        raise config_error(key, eos, f"it should be a token ID below vocab_size ({vocab})")
     return None if eos == _OLD_EOS else eos
 
 

@@ -85,7 +85,7 @@ class ImageTower(OneTowerImporter):
         )
         if type(side) is not int or side < 1 or side % patch:
             raise config_error(
-                "image_size", side, f"it should be a multiple of the patch size {patch}"
+                "image_size", side, f"it should be a multiple of patch_size ({patch})"
             )
         source["embedding"]["image_size"] = side
         source["encoder"]["encoder"]["position"]["length"] = (side // patch) ** 2 + self.tokens

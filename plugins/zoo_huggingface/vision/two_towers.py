@@ -54,7 +54,7 @@ class TextImageImporter(Architecture):
         key = f"{IMAGE}.image_size"
         side = config.get(key, self._defaults[key])
         if type(side) is not int or side < 1 or side % patch:
-            raise config_error(key, side, f"it should be a multiple of the patch size {patch}")
+            raise config_error(key, side, f"it should be a multiple of patch_size ({patch})")
         return side
 
     def write_side(self, spec: Mapping[str, Any], path: str, patch: int, tokens: int) -> int:

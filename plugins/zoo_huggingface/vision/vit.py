@@ -84,7 +84,7 @@ class ViT(OptionalHead):
         side, patch = get_value(config, "image_size", int, 224), model["source"]["size"]
         if side % patch:
             raise config_error(
-                "image_size", side, f"it should be a multiple of the patch size {patch}"
+                "image_size", side, f"it should be a multiple of patch_size ({patch})"
             )
         model["source"]["image_size"] = side
         model["encoder"]["position"]["length"] = (side // patch) ** 2 + self.tokens
