@@ -46,6 +46,7 @@ _PUSH_ERRORS: tuple[type[Exception], ...] = (
     LookupError,
     TypeError,
     AttributeError,
+    NameError,  # while it handles another error
 )
 SHARD_BYTES = "5GB"
 _GENERATED_MARKS = (card.GENERATED_MARK, card.OLD_GENERATED_MARK)
@@ -149,6 +150,7 @@ def push(
             raise _push_error(error, repo, access, redact_url(address)) from None
         except _PUSH_ERRORS as error:
             cause = error.__cause__ if isinstance(error, RuntimeError) else None
+            cause = error.__context__ if isinstance(error, NameError) else cause
             detail = access.describe(cause or error)
             raise HubError(f"{repo} was not pushed to {redact_url(address)}: {detail}") from None
 

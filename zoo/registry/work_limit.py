@@ -13,8 +13,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from zoo.errors import ZooError
 from zoo.registry.meta_cache import process_cache
 
-MAX_OPERATIONS = 50_000
-"""Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000."""
+MAX_OPERATIONS = 60_000
+"""Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000,
+20 rollouts of six glimpses need 51,000."""
 MAX_BYTES = 256_000_000
 """Bytes of tensors outside of the meta device in one build or check."""
 
