@@ -317,14 +317,20 @@ def test_long_names_of_nodes_are_shortened_and_shown_under_the_pointer(open_view
             data[4 * y * width + 3] === 0 && data[4 * (y * width + width - 1) + 3] === 0);
         }"""
     )
-    canvas = page.locator(".map canvas").nth(1)
-    box = canvas.bounding_box()
-    shown = set()
-    for x in range(10, int(box["width"]), 40):
-        for y in range(6, int(box["height"]), 24):
-            page.mouse.move(box["x"] + x, box["y"] + y)
-            shown.add(canvas.get_attribute("title"))
-    assert shown == {"", *names}
+    shown = page.evaluate(
+        """() => {
+          const map = document.querySelectorAll(".map canvas")[1], shown = new Set();
+          const {x, y, width, height} = map.getBoundingClientRect();
+          for (let right = 10; right < width; right += 40)
+            for (let down = 6; down < height; down += 24) {
+              const at = {clientX: x + right, clientY: y + down};
+              map.dispatchEvent(new PointerEvent("pointermove", at));
+              shown.add(map.title);
+            }
+          return [...shown];
+        }"""
+    )
+    assert set(shown) == {"", *names}
     assert "numbers from 0" not in page.inner_text(".main")
 
 
