@@ -1,5 +1,7 @@
 """Training on synthetic data: copying bits, and answering where people went."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -61,34 +63,36 @@ def test_copy_task(machine, seed):
 PEOPLE, PLACES, WENT, WHERE = 4, 5, 1, 2
 
 
-def _visits_batch(generator, batch=64, facts=5):
-    """Return facts "Anna went garden" and questions "where Anna"; the answer is her last place."""
+def _visits_batch(generator, batch=64, facts=5, *, labelled=False):
+    """Return facts "Anna went garden" and questions "where Anna"; the answer is her last place.
+
+    If `labelled`, the fact that answers is given for two episodes.
+    """
     who = torch.randint(0, PEOPLE, (batch, facts), generator=generator)
     place = torch.randint(0, PLACES, (batch, facts), generator=generator)
     person = who.gather(1, torch.randint(0, facts, (batch, 1), generator=generator))
     last = ((who == person) * torch.arange(1, facts + 1)).argmax(dim=1, keepdim=True)
     story = torch.stack([who + 3, torch.full_like(who, WENT), place + 3 + PEOPLE], dim=-1)
     question = torch.cat([torch.full_like(person, WHERE), person + 3], dim=1)
-    return {
-        "story": story,
-        "question": question,
-        "target": place.gather(1, last)[:, 0] + 3 + PEOPLE,
-        "support": torch.nn.functional.one_hot(last[:, 0], facts)[..., None].expand(-1, -1, 2),
-    }
+    target = place.gather(1, last)[:, 0] + 3 + PEOPLE
+    support = torch.nn.functional.one_hot(last[:, 0], facts)[..., None].expand(-1, -1, 2)
+    given = {"story": story, "question": question, "target": target}
+    return given | ({"support": support} if labelled else {})
 
 
 @pytest.mark.parametrize(
-    ("spec", "changes", "steps"),
+    ("spec", "changes", "steps", "labelled"),
     [
-        ("memory-network-tiny", ["model.source={vocab: 16, dim: 24}", "init.std=0.1"], 1500),
-        ("dynamic-memory-tiny", ["model.source.dim=16", "model.encoder.hidden=32"], 400),
+        ("memory-network-tiny", ["model.source={vocab: 16, dim: 24}", "init.std=0.1"], 1500, False),
+        ("dynamic-memory-tiny", ["model.source.dim=16", "model.encoder.hidden=32"], 400, True),
     ],
 )
-def test_last_location_task(spec, changes, steps, seed):
+def test_last_location_task(spec, changes, steps, labelled, seed):
     """95 % of the answers are correct (chance: 20 %)."""
-    model, generator = _train(spec, changes, _visits_batch, steps, seed, 5e-3)
+    make_batch = partial(_visits_batch, labelled=labelled)
+    model, generator = _train(spec, changes, make_batch, steps, seed, 5e-3)
     with torch.no_grad():
-        batch = _visits_batch(generator, batch=1000)
+        batch = make_batch(generator, batch=1000)
         predictions = model(batch).logits[:, 0].argmax(dim=-1)
     accuracy = (predictions == batch["target"]).float().mean().item()
     assert accuracy >= 0.95, accuracy
