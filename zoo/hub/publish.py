@@ -38,15 +38,10 @@ from zoo.spec.report import build_report
 from zoo.spec.spec import load_spec
 
 CARD = "README.md"
-# huggingface_hub raises any of these for a malformed response.
+# huggingface_hub raises any of these for a malformed response, NameError while it handles another.
 _PUSH_ERRORS: tuple[type[Exception], ...] = (
     *NETWORK_ERRORS,
-    ValueError,
-    RuntimeError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    NameError,  # while it handles another error
+    *(ValueError, RuntimeError, LookupError, TypeError, AttributeError, NameError),
 )
 SHARD_BYTES = "5GB"
 _GENERATED_MARKS = (card.GENERATED_MARK, card.OLD_GENERATED_MARK)

@@ -80,7 +80,7 @@ UNSUPPORTED = [
     ("vit", {"is_causal": True}, "'is_causal' is true.*importer 'vit' does not know"),
     ("llama", {"per_layer_config": {"0": {"hidden_act": "relu"}}}, "'per_layer_config' is"),
     ("distilbert", {"sinusoidal_pos_embds": True}, "'sinusoidal_pos_embds' is true"),
-    ("vit", {"image_size": 9}, "'image_size' is 9.*multiple.* 4"),
+    ("vit", {"image_size": 9}, "'image_size' is 9.*multiple of patch_size .4"),
     ("wav2vec2", {"add_adapter": True}, "'add_adapter' is true"),
     ("wav2vec2", {"adapter_attn_dim": 16}, "'adapter_attn_dim' is 16"),
     ("wav2vec2", {"conv_dim": [4, 5]}, r"'conv_dim' is \[4, 5\]"),
