@@ -116,3 +116,9 @@ def test_the_trainer_reports_once_why_steps_are_not_captured(device):
     reason = "optimiser SGD has no option 'capturable' or 'fused'"
     expected = f"acceleration 'captured-step' is not used: {reason}"
     assert messages.texts == ([expected] if device == "cuda" else [])
+
+
+def test_laws_have_cases_where_all_plugins_are_installed():
+    """Without cases they would be skipped."""
+    calls = list(captured_step.CapturedStep().cases(torch.float32))
+    assert [len(next(iter(call.arguments[0].values()))) for call in calls] == [3, 1]
