@@ -105,12 +105,16 @@ class LanguageModel(Model):
         return {"target": tokens, "prompt": tokens}
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
-        prompt, mask = batch["prompt"], batch.get("mask")
-        if mask is None and self.embedding.padding is None:
-            mask = self.embedding.mask(prompt)
-        mask = None if mask is None else mask.cpu()  # each value that is read is awaited
-        if mask is not None and bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-            raise ZooError("the mask of a prompt is True after a False; pad prompts on the right")
+        prompt, mask, lengths = batch["prompt"], batch.get("mask"), None
+        if mask is not None:
+            mask = mask.cpu()  # each value that is read is awaited
+            if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
+                raise ZooError(
+                    "the mask of a prompt is True after a False; pad prompts on the right"
+                )
+            lengths = mask.sum(dim=1)
+        elif self.embedding.padding is None:
+            lengths = torch.full(prompt.shape[:1], prompt.shape[1], device="cpu")
         return GenerationInputs(
             self.decoder,
             empty_memory(self.embedding, prompt),
@@ -118,7 +122,7 @@ class LanguageModel(Model):
             eos=self.eos,
             pad=self.pad,
             prompt=prompt,
-            lengths=None if mask is None else mask.sum(dim=1),
+            lengths=lengths,
         )
 
     def get_embedding(self, side: str) -> Embedding:

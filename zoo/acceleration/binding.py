@@ -74,14 +74,20 @@ def accelerate(
     registry = registry or default_registry()
     found = registry.accelerations if enabled and not is_off() else {}
     classes = registry.accelerated
-    for part in each_part(target) if isinstance(target, nn.Module) else [target]:
+    parts: list[Any] = each_part(target) if isinstance(target, nn.Module) else [target]
+    changed = {
+        cls
+        for cls in set(map(type, parts))
+        if issubclass(cls, Accelerated) != (_plain(cls) in found)
+    }
+    for part in parts if changed else ():
+        if type(part) not in changed:
+            continue
         plain = plain_class(part)
-        if isinstance(part, Accelerated):
-            if enabled and plain in found:
-                continue
+        if is_accelerated(part):
             part.__class__ = plain
             delattr(part, _BOUND)
-        if plain in found:
+        else:
             if plain not in classes:
                 classes[plain] = _accelerated_class(plain, found[plain])
             setattr(part, _BOUND, tuple(_create(each, registry) for each in found[plain]))
@@ -115,7 +121,10 @@ def bound_accelerations(target: Any) -> Sequence[Acceleration]:
 
 def plain_class(target: Any) -> type[Any]:
     """Return the class of an object without accelerations."""
-    cls = type(target)
+    return _plain(type(target))
+
+
+def _plain(cls: type[Any]) -> type[Any]:
     return cls.__mro__[2] if Accelerated in cls.__bases__ else cls
 
 

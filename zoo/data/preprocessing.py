@@ -32,10 +32,12 @@ def build_preprocessors(
     Raises:
         ZooError: if the plugin of a preprocessor is not installed.
     """
-    section = (model.spec or {}).get("preprocessing") or {}
+    section = (model.spec or {}).get("preprocessing")
+    if not section:
+        return {}
     require_installed(section, model.providers)
     schema = model.batch_schema()
-    if section and schema is None:
+    if schema is None:
         raise ZooError(f"model '{model.name}' does not declare its batch, so it has no inputs")
     reader = SpecReader(
         document_from_data({"preprocessing": section}), registry or default_registry()
@@ -47,7 +49,7 @@ def build_preprocessors(
             raise SpecError(reader.problems)
         stored = (model.tokenizer or {}).get(key)
         label = f"model '{model.name}'"
-        found[key] = build_preprocessor(blueprint, key, schema or {}, label, stored)
+        found[key] = build_preprocessor(blueprint, key, schema, label, stored)
     return found
 
 

@@ -21,7 +21,6 @@ from zoo.interfaces import (
     Sampler,
     State,
 )
-from zoo.interfaces.module_parts import each_part
 
 
 class DecodingLoop:
@@ -166,7 +165,7 @@ def _make_loop(inputs: GenerationInputs, request: DecodeRequest) -> DecodingLoop
     decoder, memory = inputs.decoder, inputs.memory
     loop = DecodingLoop(decoder=decoder, memory=memory, prompts=prompts, request=request)
     found = is_accelerated(sampler) or is_accelerated(decoder)
-    return accelerate(loop) if found or any(map(is_accelerated, each_part(decoder))) else loop
+    return accelerate(loop) if found or any(map(is_accelerated, decoder.modules())) else loop
 
 
 def require_valid(invalid: bool, step: int) -> None:

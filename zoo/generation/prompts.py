@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -141,17 +142,23 @@ def vocab_size(decoder: Decoder) -> int | None:
 
 def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     """Return the tokens after each prompt: [B, N, total_length] -> [B, N, T], padded."""
-    device, total_length = tokens.device, tokens.shape[-1]
-    tokens, forced = tokens.cpu(), prompts.forced_lengths.cpu()  # small operations
-    start = prompts.prefix.shape[1] + forced[:, None, None]  # [B, 1, 1]
-    index = start + torch.arange(prompts.max_length, device=start.device)  # [B, 1, max_length]
-    generated = tokens.gather(2, index.clamp(max=total_length - 1).expand(-1, tokens.shape[1], -1))
-    generated = generated.masked_fill(index >= total_length, prompts.pad)
-    is_end = torch.zeros_like(generated, dtype=torch.bool)
+    generated = tokens[..., prompts.prefix.shape[1] :]
+    if prompts.suffix.shape[1]:
+        generated = _shift_left(generated, prompts.forced_lengths, prompts.pad)
+    values = generated[..., : prompts.max_length].cpu().numpy()  # small operations
+    is_end = np.zeros(values.shape, dtype=bool)
     for end in prompts.eos_ids:
-        is_end |= generated == end
-    ends_before = is_end.cumsum(dim=-1) - is_end.long()
-    valid = (ends_before == 0) & (is_end | (generated != prompts.pad))
-    positions = torch.arange(1, prompts.max_length + 1, device=tokens.device)
-    longest = int((valid.flatten(0, 1).any(dim=0) * positions).max())
-    return generated[..., : max(longest, 1)].to(device)
+        is_end |= values == end
+    ends_before = is_end.cumsum(axis=-1) - is_end
+    valid = (ends_before == 0) & (is_end | (values != prompts.pad))
+    columns = np.flatnonzero(valid.any(axis=(0, 1)))
+    length = int(columns[-1]) + 1 if columns.size else 1
+    return generated[..., :length].clone()
+
+
+def _shift_left(tokens: Tensor, shifts: Tensor, pad: int) -> Tensor:
+    """Return tokens [B, N, T] without the first ``shifts`` [B] of each item, padded."""
+    T = tokens.shape[-1]
+    index = shifts[:, None, None] + torch.arange(T, device=tokens.device)  # [B, 1, T]
+    shifted = tokens.gather(2, index.clamp(max=T - 1).expand_as(tokens))
+    return shifted.masked_fill(index >= T, pad)

@@ -258,7 +258,7 @@ def _attend(
     slots, mask = state.rows[SLOTS], state.shared["mask"]
     W = R // len(mask)
     tokens = _tokens_per_cache(queries, state)
-    tiles = attention_tiles(R, groups, H // groups, S, D, cached=cached)
+    tiles = attention_tiles(R, groups, H // groups, S, D, dtype=queries.dtype, cached=cached)
     splits, width = tiles["SPLITS"], triton.next_power_of_2(D)
     context = torch.empty_like(queries)
     partial = queries.new_empty(R, H, splits, D, dtype=torch.float32) if splits > 1 else context

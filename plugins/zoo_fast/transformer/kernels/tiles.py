@@ -8,7 +8,7 @@ import torch
 import triton
 
 SPLIT = 256
-"""Keys of one program of attention, if there are few programs."""
+"""Keys up to which they are not split, if a program reads all of them."""
 _KEYS = ("BM", "BN", "BK", "STAGES", "num_warps")
 _WIDE = {
     ("heads", 16): (16, 32, 256, 4, 4),
@@ -31,8 +31,13 @@ _WIDE = {
 """Tiles of wide layers by form and rows; reading the weights takes the time."""
 PROGRAMS = 264
 """Programs that fill the device."""
-SPLIT_PROGRAMS = 528
-"""Programs from which the keys are not split further."""
+BLOCK = 64
+"""Keys of one of several programs that each read their keys at once."""
+SPLITS = {False: (64, 768), True: (128, 528)}
+"""Least keys of a split, and programs from which the keys are not split further; by whether a
+program has several query heads."""
+PREFETCHED = 8
+"""Lines of each row of weights that are loaded into the L2 cache while the kernel before runs."""
 
 
 def linear_tiles(
@@ -112,25 +117,30 @@ def fit_stages(tiles: dict[str, int], matrices: int, shared_memory: int) -> dict
 def _lines(M: int, K: int, dtype: torch.dtype) -> int:
     """Return how many lines of 128 bytes of a row of weights are loaded into the L2 cache first.
 
-    With several rows, the stages of the loop load earlier than that.
+    With several rows the stages of the loop load the rest earlier than that.
     """
     if norm_first(M, K, dtype):
-        return 0
+        return PREFETCHED if M <= 32 else 0
     return int(triton.next_power_of_2(K * dtype.itemsize // 128 + 1)) // 2
 
 
-def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool) -> dict[str, Any]:
-    """Return the tiles of R rows and groups of G query heads of width D that attend to S keys."""
+def attention_tiles(
+    R: int, groups: int, G: int, S: int, D: int, *, dtype: torch.dtype, cached: bool
+) -> dict[str, Any]:
+    """Return the tiles of R rows and groups of G query heads of width D that attend to S keys, and
+    the launch options."""
     keys = max(16, triton.next_power_of_2(S))
     if R * groups <= PROGRAMS // 4 and S <= 2 * SPLIT:
-        block = min(SPLIT, keys)
-        warps = 8 if block > 128 else 4
+        block = keys if S <= SPLIT else BLOCK
+        warps = max(1, triton.next_power_of_2(D) // 32)
+        warps = warps if S > SPLIT else 8 if block > 128 else 4
         sizes = {"SPLITS": -(-S // block), "G": 1, "SHARE": G, "BG": 1, "BS": block}
         return sizes | {"STATIC": True, "num_warps": warps}
-    sizes = {"SPLITS": _splits(R * groups, S), "G": G, "SHARE": 1}
+    sizes = {"SPLITS": _splits(R * groups, S, grouped=G > 1), "G": G, "SHARE": 1}
     if G > 1:
-        heads = max(16, triton.next_power_of_2(G))
-        return sizes | {"BG": heads, "BS": min(64, keys), "STATIC": False, "num_warps": 4}
+        heads, stages = max(16, triton.next_power_of_2(G)), 4 if D * dtype.itemsize <= 128 else 3
+        launch = {"num_warps": 2, "num_stages": stages}
+        return sizes | {"BG": heads, "BS": min(64, keys), "STATIC": False} | launch
     # One warp has no barriers.
     block, warps = min(32, keys), max(1, triton.next_power_of_2(D) // 64)
     if cached and D <= 64 and keys > 32:
@@ -139,8 +149,7 @@ def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool
     return sizes | {"BG": 1, "BS": block, "STATIC": is_static, "num_warps": warps}
 
 
-def _splits(programs: int, S: int) -> int:
+def _splits(programs: int, S: int, *, grouped: bool) -> int:
     """Return into how many parts the keys are split."""
-    if programs >= SPLIT_PROGRAMS or S <= SPLIT:
-        return 1
-    return min(-(-S // SPLIT), -(-SPLIT_PROGRAMS // programs), 64)
+    least, enough = SPLITS[grouped]
+    return 1 if S <= SPLIT else min(-(-S // least), -(-enough // programs), 64)

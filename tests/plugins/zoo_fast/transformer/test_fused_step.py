@@ -192,7 +192,9 @@ def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
 @torch.no_grad()
 def test_rows_at_different_positions_equal_the_forward_pass(case, programs, monkeypatch):
     monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.PROGRAMS", programs)
-    monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.SPLIT", 4)  # some splits have no keys
+    short = {"SPLIT": 4, "BLOCK": 4, "SPLITS": {False: (4, 768), True: (4, 528)}}
+    for name, value in short.items():  # some splits have no keys
+        monkeypatch.setattr(f"zoo_fast.transformer.kernels.tiles.{name}", value)
     decoder, W = make_decoder(case), 2
     memory, lengths = make_memory(decoder, 3), torch.tensor([4, 1, 6], device=DEVICE)
     generator = torch.Generator().manual_seed(4)

@@ -7,7 +7,13 @@ from torch import nn
 pytest.importorskip("triton")
 
 from zoo_fast.transformer.kernels.decode_step import _Input, _linear
-from zoo_fast.transformer.kernels.tiles import PROGRAMS, fit_stages, linear_tiles
+from zoo_fast.transformer.kernels.tiles import (
+    PROGRAMS,
+    SPLIT,
+    attention_tiles,
+    fit_stages,
+    linear_tiles,
+)
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ROWS = [2, 16, 17, 33, 65, 128, 200]
@@ -36,6 +42,21 @@ def test_programs_run_at_the_same_time(rows, outputs):
     tiles = linear_tiles(rows, outputs, 2048, dtype=torch.bfloat16)
     programs = -(-rows // tiles["BM"]) * -(-outputs // tiles["BN"])
     assert programs <= PROGRAMS // 2 or tiles["BN"] == 64
+
+
+@pytest.mark.parametrize("rows", [1, 4, 8, 32, 128])
+@pytest.mark.parametrize(("groups", "heads", "width"), [(12, 1, 64), (8, 4, 64), (2, 7, 96)])
+@pytest.mark.parametrize("cached", [True, False])
+def test_programs_of_attention_read_all_keys(rows, groups, heads, width, cached):
+    for keys in (1, 64, 256, 257, 512, 513, 2048, 16_384):
+        tiles = attention_tiles(
+            rows, groups, heads, keys, width, dtype=torch.bfloat16, cached=cached
+        )
+        assert tiles["G"] * tiles["SHARE"] == heads
+        assert tiles["SPLITS"] == 1 or (keys > SPLIT and tiles["SPLITS"] <= 64)
+        assert tiles["BS"] * tiles["SPLITS"] >= keys or not tiles["STATIC"]
+        for name in ("BS", "BG", "num_warps"):
+            assert tiles[name].bit_count() == 1, name
 
 
 @pytest.mark.gpu
