@@ -44,7 +44,7 @@ export function chooseParts({ schema, data, path, field, parameters, compare: wa
   const rejected = h("ul", { class: "problems" });
   const others = h("details", { hidden: true }, h("summary", {}), rejected);
   const slot = formatPath(path);
-  const element = dialog({ title: `Parts for ${slot}`, signal, onclose: () => onopen({}) }, status, list, others);
+  const element = dialog({ title: `Parts for ${slot}`, signal, onclose: () => onopen({}) }, list, others, status);
   onopen({ slot });
 
   const candidates = field.parts.map((part) => ({ type: part.type ?? "", values: part === current ? [value] : schema.candidates(part, value, data) }));

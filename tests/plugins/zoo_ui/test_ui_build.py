@@ -270,7 +270,10 @@ def test_a_list_is_extended_only_when_a_part_is_chosen(build):
     page.keyboard.press("Enter")
     chosen = page.locator(".parts button.part").first
     chosen.wait_for()
+    place = chosen.bounding_box()
     page.wait_for_url("**slot=metrics*")
+    page.get_by_text("parts fit.").wait_for()
+    assert chosen.bounding_box() == place  # later parts do not move it away from the pointer
     page.keyboard.press("Escape")
     page.locator("dialog").wait_for(state="detached")
     assert page.locator("#yaml").inner_text() == before

@@ -34,7 +34,7 @@ PROGRAMS = 264
 BLOCK = 64
 """Keys of one of several programs that each read their keys at once."""
 SPLITS = {False: (64, 768), True: (128, 528)}
-"""Least keys of a split, and programs from which the keys are not split further; by whether a
+"""Keys of a split, and programs from which the keys are not split further; by whether a
 program has several query heads."""
 PREFETCHED = 8
 """Lines of each row of weights that are loaded into the L2 cache while the kernel before runs."""
@@ -151,5 +151,5 @@ def attention_tiles(
 
 def _splits(programs: int, S: int, *, grouped: bool) -> int:
     """Return into how many parts the keys are split."""
-    least, enough = SPLITS[grouped]
-    return 1 if S <= SPLIT else min(-(-S // least), -(-enough // programs), 64)
+    keys, enough = SPLITS[grouped]
+    return 1 if S <= SPLIT else min(-(-S // keys), -(-enough // programs), 64)
