@@ -272,22 +272,17 @@ def test_the_site_works_from_files(site, browser, tmp_path, scheme, size):
     assert visit.hosts() == {"file"}
 
 
-def test_pages_and_the_search_are_accessible_in_light_and_dark(site, browser, tmp_path):
-    visit = _visit(browser, tmp_path)
-
-    def audit(name):
-        for scheme in ("light", "dark"):
-            visit.page.emulate_media(color_scheme=scheme)
-            assert visit.violations() == [], (name, scheme)
-
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
+def test_pages_and_the_search_are_accessible(site, browser, tmp_path, scheme):
+    visit = _visit(browser, tmp_path, color_scheme=scheme)
     for name in AUDITED:
         visit.page.goto((site / f"{name}.html").as_uri())
         visit.page.wait_for_function(RENDERED)
-        audit(name)
+        assert visit.violations() == [], name
     visit.page.keyboard.press("/")
     visit.page.keyboard.type("attention")
     visit.page.locator("#site-results a").first.wait_for()
-    audit("search")
+    assert visit.violations() == [], "search"
 
 
 def test_the_colours_can_be_chosen(site, browser, tmp_path):

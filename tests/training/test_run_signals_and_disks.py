@@ -69,7 +69,8 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("parts", [pytest.param("frozen", marks=pytest.mark.slow), "adapters"])
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", PARTS)
 def test_a_killed_process_with_frozen_parts_or_adapters_continues_bit_for_bit(
     files, tmp_path, parts
 ):
