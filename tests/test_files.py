@@ -1,4 +1,4 @@
-"""Atomic replacement, and removal of the staging directories of processes that have ended."""
+"""Atomic replacement, removal of the staging directories of processes that have ended, reading."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from windows_kit import run_as_windows
 
-from zoo.files import atomic_write, lock_dir, remove_stale, staging_dir
+from zoo.files import atomic_write, lock_dir, read_limited, remove_stale, staging_dir
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_locked_directory_makes_other_processes_wait(tmp_path: Path) -> None:
 WINDOWS = """
 import os, sys
 from pathlib import Path
-from zoo.files import atomic_write, lock_dir, remove_stale, staging_dir
+from zoo.files import atomic_write, lock_dir, read_limited, remove_stale, staging_dir
 folder = Path(sys.argv[1])
 target = folder / "zoo.lock"
 for text in ("old", "new"):
@@ -163,3 +163,13 @@ def test_windows_replaces_locks_and_removes_stale(tmp_path: Path) -> None:
         "half",
         "['zoo.lock']",
     ]
+
+
+def test_a_file_is_read_up_to_a_limit_without_memory_for_the_limit(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"ab" * 2**20)
+    with open(path, "rb") as file:
+        assert read_limited(file, 10**18) == path.read_bytes()
+    for limit in (2**21 - 1, 3):
+        with open(path, "rb") as file:
+            assert read_limited(file, limit) == path.read_bytes()[: limit + 1]

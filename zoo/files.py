@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 _LOCK_FILE = ".zoo-lock"
 """Locked on Windows, which cannot open directories, in place of the directory that holds it."""
@@ -19,6 +20,9 @@ FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MAX_NAME = 96
 _STAGING = re.compile(r"\..+\.([1-9][0-9]{0,8})\.[0-9a-f]{8}\.part", re.DOTALL)
 """Names of staging directories: the target, the process and a random number."""
+
+_PART = 2**20
+"""Bytes that are read at once."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -94,6 +98,19 @@ def check_regular(path: str | os.PathLike[str], mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "a special file")
         raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))
+
+
+def read_limited(file: IO[bytes], max_bytes: int) -> bytes:
+    """Return the rest of a file, at most ``max_bytes`` + 1 bytes, which tells that it is larger.
+
+    ``file.read`` allocates all bytes that it is called with, also for a small file.
+    """
+    parts: list[bytes] = []
+    missing = max_bytes + 1
+    while missing and (part := file.read(min(missing, _PART))):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
 
 
 def permissions(path: Path) -> int | None:

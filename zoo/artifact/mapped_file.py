@@ -29,7 +29,7 @@ from zoo.artifact.layout import (
     parse_json,
 )
 from zoo.errors import ArtifactError
-from zoo.files import os_error_message
+from zoo.files import os_error_message, read_limited
 
 SINGLE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -249,7 +249,7 @@ def _read_text(index: Path) -> str:
         if not stat.S_ISREG(os.stat(index).st_mode):
             raise ValueError("it is not a regular file")
         with open(index, "rb") as file:
-            content = file.read(MAX_HEADER + 1)
+            content = read_limited(file, MAX_HEADER)
         if len(content) > MAX_HEADER:
             raise ValueError(f"it has more than {MAX_HEADER:,} bytes")
         return content.decode()

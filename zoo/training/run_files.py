@@ -10,7 +10,7 @@ from zoo.artifact.checkpoint import tensor_reader
 from zoo.artifact.layout import parse_json
 from zoo.artifact.mapped_file import MappedFile
 from zoo.errors import ArtifactError, ZooError, one_line, truncate
-from zoo.files import check_regular, check_replaceable, os_error_message
+from zoo.files import check_regular, check_replaceable, os_error_message, read_limited
 from zoo.interfaces.tensors import TensorReader
 
 MAX_BYTES = 200_000_000
@@ -34,7 +34,7 @@ def read_bytes(path: Path, advice: str, max_bytes: int = MAX_BYTES) -> bytes:
     try:
         check_regular(path, os.stat(path).st_mode)
         with open(path, "rb") as file:
-            content = file.read(max_bytes + 1)
+            content = read_limited(file, max_bytes)
     except OSError as error:
         raise DamagedFile(path, os_error_message(error), advice) from None
     if len(content) > max_bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.about import DISTRIBUTION
-from zoo.files import atomic_write, user_cache
+from zoo.files import atomic_write, read_limited, user_cache
 
 MAX_BYTES = 64_000_000
 """A larger file is not read."""
@@ -35,7 +35,7 @@ def read_data(file: Path) -> Any:
     """Return the data of an index file, or None if it is missing, damaged or too large."""
     try:
         with open(file, "rb") as opened:
-            digest, _, payload = opened.read(MAX_BYTES + 1).partition(b"\n")
+            digest, _, payload = read_limited(opened, MAX_BYTES).partition(b"\n")
         if len(payload) > MAX_BYTES or digest.decode() != hashlib.sha256(payload).hexdigest():
             return None
         return json.loads(payload)
