@@ -21,9 +21,6 @@ MAX_NAME = 96
 _STAGING = re.compile(r"\..+\.([1-9][0-9]{0,8})\.[0-9a-f]{8}\.part", re.DOTALL)
 """Names of staging directories: the target, the process and a random number."""
 
-_PART = 2**20
-"""Bytes that are read at once."""
-
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a named pipe",
@@ -105,12 +102,10 @@ def read_limited(file: IO[bytes], max_bytes: int) -> bytes:
 
     ``file.read`` allocates all bytes that it is called with, also for a small file.
     """
-    parts: list[bytes] = []
-    missing = max_bytes + 1
-    while missing and (part := file.read(min(missing, _PART))):
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
+    content = bytearray()
+    while part := file.read(min(2**20, max_bytes + 1 - len(content))):
+        content += part
+    return bytes(content)
 
 
 def permissions(path: Path) -> int | None:
