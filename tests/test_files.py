@@ -138,7 +138,7 @@ def test_a_locked_directory_makes_other_processes_wait(tmp_path: Path) -> None:
 WINDOWS = """
 import os, sys
 from pathlib import Path
-from zoo.files import atomic_write, lock_dir, read_limited, remove_stale, staging_dir
+from zoo.files import atomic_write, lock_dir, remove_stale, staging_dir
 folder = Path(sys.argv[1])
 target = folder / "zoo.lock"
 for text in ("old", "new"):

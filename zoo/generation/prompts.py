@@ -153,7 +153,7 @@ def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     valid = (ends_before == 0) & (is_end | (values != prompts.pad))
     columns = np.flatnonzero(valid.any(axis=(0, 1)))
     length = int(columns[-1]) + 1 if columns.size else 1
-    return generated[..., :length].clone()
+    return generated[..., :length].clone()  # the next call may overwrite the tokens of a loop
 
 
 def _shift_left(tokens: Tensor, shifts: Tensor, pad: int) -> Tensor:

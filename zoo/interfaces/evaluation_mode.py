@@ -20,8 +20,9 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for part in [part for part in parts if part.training]:
-            part.training = False
+        for part in parts:
+            if part.training:
+                part.training = False
         for part in trained:
             part.training = True
 

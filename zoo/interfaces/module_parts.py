@@ -8,7 +8,7 @@ from torch import nn
 
 
 def each_part(module: nn.Module) -> list[nn.Module]:
-    """Return a module and all modules inside it; one that is used twice is returned twice.
+    """Return a module and all modules inside it; one that is used twice may be returned twice.
 
     It takes an eighth of the time of `modules()`.
     """
