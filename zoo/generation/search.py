@@ -51,7 +51,9 @@ class NextTokens(NamedTuple):
 def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchState:
     """Return the search state before the first selection."""
     B, W, device = len(prompts.prefix), sampler.width, prompts.prefix.device
-    eos_ids = torch.tensor(prompts.eos_ids, dtype=torch.long, device=device)
+    eos_ids = torch.empty(len(prompts.eos_ids), dtype=torch.long, device=device)
+    for place, token in enumerate(prompts.eos_ids):
+        eos_ids[place].fill_(token)  # a copy of the list would wait for the device
     pad_ends = prompts.pad in prompts.eos_ids
     task = SearchConfig(
         B, vocab, prompts.total_length, prompts.max_length, prompts.pad, eos_ids, pad_ends
@@ -61,7 +63,7 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
     tokens[..., :cur_len] = prompts.prefix[:, None]
     # The hypotheses of a group start equal, so only the first one is active.
     scores = torch.full((B, W), float("-inf"), device=device)
-    scores[:, :: W // sampler.groups] = 0.0
+    scores[:, :: W // sampler.groups].zero_()
     finished = torch.zeros(B, W, dtype=torch.bool, device=device)
     num_generated = 1 - prompts.forced_lengths
     return SearchState(
@@ -82,11 +84,16 @@ def select_next(
 def update(before: DecodeState, selected: NextTokens, state: State) -> DecodeState:
     """Return the state after a selection, given the decoder's state after its step."""
     search, parents = before.search, selected.selection.parents
-    active = ~(search.finished | search.scores.isneginf())
-    invalid = before.invalid | (selected.nan_or_inf & active).any()
+    invalid = before.invalid | find_invalid(search, selected)
     if parents.shape[1] > 1:
         state = state.reorder(parent_rows(parents))
     return DecodeState(before.prompts, update_search(search, selected), state, invalid)
+
+
+def find_invalid(search: SearchState, selected: NextTokens) -> Tensor:
+    """Return whether a logit of an active hypothesis was NaN or inf, []."""
+    active = ~(search.finished | search.scores.isneginf())
+    return (selected.nan_or_inf & active).any()
 
 
 def parent_rows(parents: Tensor) -> Tensor:

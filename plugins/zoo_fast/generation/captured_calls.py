@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.acceleration.module_hooks import has_own_hooks
-from zoo.attention.recorder import RecordsAttention
+from zoo.acceleration.module_hooks import any_has_hooks
 from zoo.interfaces.module_parts import each_part
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 
@@ -47,16 +46,17 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     if module.training:
         return "the module is in training mode", None
     parts = each_part(module)
-    if any(map(has_own_hooks, parts)):
+    if any_has_hooks(parts):
         return "the module has hooks", None
-    if any(part.recorders for part in parts if isinstance(part, RecordsAttention)):
-        return "the attention weights or samples are recorded", None
     weights: list[Tensor | None] = []
     for part in parts:
-        if part._parameters:
-            weights += part._parameters.values()
-        if part._buffers:
-            weights += part._buffers.values()
+        own = part.__dict__  # attributes of a module take longer
+        if own.get("recorders"):
+            return "the attention weights or samples are recorded", None
+        if own["_parameters"]:
+            weights += own["_parameters"].values()
+        if own["_buffers"]:
+            weights += own["_buffers"].values()
     places = tuple([(each.data_ptr(), each.dtype) for each in weights if each is not None])
     mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
     return None, (places, mode)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from zoo.generation.search import DecodeState, parent_rows, update_search
+from zoo.generation.search import DecodeState, find_invalid, parent_rows, update_search
 from zoo.plugin import Decoder, DecodeRequest, SearchState, State
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.generation.captured_calls import copy_into
 from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch
 from zoo_fast.generation.selection import can_capture, select_next
-from zoo_fast.generation.tensors_by_name import flatten_state, structure_of, unflatten_state
+from zoo_fast.generation.tensors_by_name import (
+    flatten_sampler,
+    flatten_search,
+    flatten_state,
+    structure_of,
+    unflatten_search,
+    unflatten_state,
+)
 
 
 class CapturedSteps:
@@ -120,12 +127,11 @@ class CapturedSteps:
             fixed = {name: self._tensors[name] for name in ("invalid", "last_tokens")}
             update_in_place(search, selected, **fixed)
             search.cur_len.add_(1)
-            updated = _flatten_sampler(selected.sampler_state)
+            updated = flatten_sampler(selected.sampler_state)
         else:
-            active = ~(search.finished | search.scores.isneginf())
-            invalid = (selected.nan_or_inf & active).any()
+            invalid = find_invalid(search, selected)
             search = update_search(search, selected)
-            updated = _flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
+            updated = flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
             updated["last_tokens"] = search.last_tokens()
             if length is not None:
                 self._tensors["cur_len"].add_(1)
@@ -149,30 +155,8 @@ class CapturedSteps:
 
     def _search(self, length: int | None) -> SearchState:
         """Return the search; without a length, one that reads it from the device."""
-        prefix = "sampler_state."
-        sampler_state = {
-            n.removeprefix(prefix): t for n, t in self._tensors.items() if n.startswith(prefix)
-        }
-        fields = {name: self._tensors[name] for name in _SEARCH_FIELDS}
-        common: dict[str, Any] = {"task": self._task, "sampler_state": sampler_state, **fields}
-        if length is None:
-            return FixedSearch(cur_len=self._tensors["cur_len"], **common)
-        return SearchState(cur_len=length, **common)
-
-
-_SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
-
-
-def _flatten_sampler(sampler_state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {f"sampler_state.{name}": tensor for name, tensor in sampler_state.items()}
-
-
-def _flatten_search(search: SearchState) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {name: getattr(search, name) for name in _SEARCH_FIELDS}
-    tensors |= _flatten_sampler(search.sampler_state)
-    if isinstance(search, FixedSearch):
-        tensors["cur_len"] = search.cur_len
-    return tensors
+        cur_len = self._tensors["cur_len"] if length is None else length
+        return unflatten_search(self._tensors, self._task, cur_len)
 
 
 def flatten(state: DecodeState) -> dict[str, Tensor]:
@@ -181,7 +165,7 @@ def flatten(state: DecodeState) -> dict[str, Tensor]:
     device = search.tokens.device
     return {
         **flatten_state(state.state),
-        **_flatten_search(search),
+        **flatten_search(search),
         "last_tokens": search.last_tokens(),
         "suffix": state.prompts.suffix,
         "cur_len": torch.full((), search.cur_len, dtype=torch.long, device=device),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,24 +12,18 @@ from torch import Tensor
 
 from zoo.acceleration import accelerate, is_accelerated
 from zoo.generation.loop import DecodingLoop
-from zoo.generation.prompts import build_prompts
+from zoo.generation.prompts import build_prompts, vocab_size
 from zoo.generation.search import DecodeState, update
-from zoo.plugin import Acceleration, Call, Decoder, DecodeRequest, GenerationInputs, Memory, State
+from zoo.plugin import Acceleration, Call, DecodeRequest, GenerationInputs, Memory, State
 from zoo_fast.device.packed_linear import PackedWeights
-from zoo_fast.generation.captured_calls import call_captured, inspect_module
+from zoo_fast.generation.captured_calls import inspect_module
 from zoo_fast.generation.compaction import Compaction
 from zoo_fast.generation.end_flags import EndFlags
 from zoo_fast.generation.kept_steps import captured_steps
 from zoo_fast.generation.known_samplers import known_sampler
-from zoo_fast.generation.padded_prompts import PaddedPrompts, ProcessesPadded, pad_prompts
+from zoo_fast.generation.padded_prompts import PaddedPrompts, pad_prompts
+from zoo_fast.generation.prompt_pass import PromptPass, selects_first
 from zoo_fast.generation.selection import select_next
-from zoo_fast.generation.tensors_by_name import (
-    flatten_memory,
-    flatten_state,
-    structure_of,
-    unflatten_memory,
-    unflatten_state,
-)
 from zoo_fast.generation.token_copy import TokenCopy
 
 SYNC_EVERY = 8
@@ -173,23 +167,21 @@ class FastLoop(DecodingLoop):
             state = self.step(state)
             yield state
 
-    def process_prompts(self) -> tuple[Tensor, State]:
-        given, padded = flatten_memory(self.memory), self._padded
-        if padded is None:
-            given |= {"prefix": self.prompts.prefix}
-        else:
-            given |= {"prefix": padded.tokens, "lengths": padded.lengths}
-        arguments = self.prompts.total_length - 1, None if padded is None else padded.process
+    def first(self) -> DecodeState:
+        if not selects_first(self.request):
+            return super().first()
         with self._packed.use():
-            tensors, structure = call_captured(
-                self.decoder,
-                _process_prompts,
-                given,
-                *arguments,
-                inspected=self._inspected,
-                copy=self.prompts.steps > 1,  # the state is not used after the only token
-            )
-        return tensors.pop("logits"), unflatten_state(tensors, structure)
+            state = self._prompt_pass().first(self.request)
+        if vocab_size(self.decoder) != state.search.task.vocab:
+            self.prompts.validate_vocab(state.search.task.vocab)
+        return state
+
+    def process_prompts(self) -> tuple[Tensor, State]:
+        with self._packed.use():
+            return self._prompt_pass().logits()
+
+    def _prompt_pass(self) -> PromptPass:
+        return PromptPass(self.decoder, self.memory, self.prompts, self._padded, self._inspected)
 
     def step(self, before: DecodeState) -> DecodeState:
         with self._packed.use():
@@ -198,17 +190,3 @@ class FastLoop(DecodingLoop):
     def advance(self, before: DecodeState, logits: Tensor, state: State) -> DecodeState:
         selected = select_next(before.search, logits, self.request, before.prompts)
         return update(before, selected, state)
-
-
-def _process_prompts(
-    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int, padded: ProcessesPadded | None
-) -> tuple[dict[str, Tensor], State]:
-    """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
-    and the structure of the state."""
-    state = decoder.start(unflatten_memory(inputs), steps=steps)
-    if padded is None:
-        logits, state = decoder.process_prompt(inputs["prefix"], state)
-    else:
-        lengths = inputs["lengths"]
-        logits, state = padded.process_padded(decoder, inputs["prefix"], lengths, state)
-    return flatten_state(state) | {"logits": logits}, structure_of(state)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from zoo.acceleration import is_accelerated, plain_class
 from zoo.generation.prompts import PromptBatch
 from zoo.generation.search import DecodeState
 from zoo.plugin import Decoder, DecodeRequest
 from zoo_fast.generation.captured_calls import Inspected, inspect_module
 from zoo_fast.generation.captured_steps import CapturedSteps, flatten
+from zoo_fast.generation.search_settings import settings_of
 
 MAX_KEPT = 8
 """Captured steps that are kept for each decoder."""
@@ -93,20 +91,7 @@ def _key(
     return (
         tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
         weights,
-        (prompts.prefix.shape[1], prompts.pad, prompts.eos_ids, prompts.max_length),
-        (_parameters(request.sampler), *(_parameters(each) for each in request.filters)),
+        prompts.prefix.shape[1],
+        settings_of(request, prompts),
         request.generator is None,
     )
-
-
-def _parameters(component: Any) -> Hashable:
-    """Return the type and attributes of a component; the component itself if one has no hash.
-
-    A copy has no accelerations.
-    """
-    try:
-        values = tuple(sorted(vars(copy.copy(component)).items()))
-        hash(values)
-    except TypeError:
-        return component  # type: ignore[no-any-return]
-    return plain_class(component), is_accelerated(component), values

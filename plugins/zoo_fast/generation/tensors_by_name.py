@@ -1,13 +1,18 @@
-"""Memories and states of decoders as tensors by name, and back."""
+"""Memories, states of decoders and searches as tensors by name, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from typing import Any
 
 from torch import Tensor
 
-from zoo.plugin import Memory, State
+from zoo.plugin import Memory, SearchConfig, SearchState, State
+from zoo_fast.generation.fixed_search import FixedSearch
+
+_SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
+_SAMPLER_STATE = "sampler_state."
 
 
 def flatten_state(state: State) -> dict[str, Tensor]:
@@ -55,3 +60,35 @@ def unflatten_memory(tensors: Mapping[str, Tensor]) -> Memory:
         {n.removeprefix("carry."): t for n, t in tensors.items() if n.startswith("carry.")},
         tensors.get("tokens"),
     )
+
+
+def flatten_search(search: SearchState) -> dict[str, Tensor]:
+    """Return the tensors of a search by name."""
+    tensors: dict[str, Tensor] = {name: getattr(search, name) for name in _SEARCH_FIELDS}
+    tensors |= flatten_sampler(search.sampler_state)
+    if isinstance(search, FixedSearch):
+        tensors["cur_len"] = search.cur_len
+    return tensors
+
+
+def flatten_sampler(sampler_state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a sampler as `flatten_search` names them."""
+    return {_SAMPLER_STATE + name: tensor for name, tensor in sampler_state.items()}
+
+
+def unflatten_search(
+    tensors: Mapping[str, Tensor], task: SearchConfig, cur_len: int | Tensor
+) -> SearchState:
+    """Return the search with these tensors; other names are ignored.
+
+    It is a `FixedSearch` if the length is a tensor.
+    """
+    given: dict[str, Any] = {name: tensors[name] for name in _SEARCH_FIELDS}
+    given["sampler_state"] = {
+        name.removeprefix(_SAMPLER_STATE): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(_SAMPLER_STATE)
+    }
+    if isinstance(cur_len, Tensor):
+        return FixedSearch(task, cur_len=cur_len, **given)
+    return SearchState(task, cur_len=cur_len, **given)

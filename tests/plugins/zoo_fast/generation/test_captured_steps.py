@@ -6,13 +6,12 @@ from itertools import islice
 import pytest
 import torch
 
-import zoo
 from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_fast.generation.captured_steps import CapturedSteps
-from zoo_fast.generation.kept_steps import _parameters, why_not_captured
+from zoo_fast.generation.kept_steps import why_not_captured
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -115,11 +114,3 @@ def test_reasons_for_the_ordinary_loop():
     assert why_not_captured(decoder, gpu, 100) is None
     decoder.out.register_forward_hook(lambda *_: None)
     assert why_not_captured(decoder, gpu, 100) == "the module has hooks"
-
-
-def test_components_with_the_same_parameters_share_a_key():
-    assert _parameters(Beam(width=3)) == _parameters(Beam(width=3))
-    assert _parameters(Beam(width=3)) != _parameters(Beam(width=4))
-    assert _parameters(Greedy()) != _parameters(Beam())
-    fast, again = (zoo.accelerate(TopK(k=3)) for _ in range(2))
-    assert _parameters(fast) == _parameters(again) != _parameters(TopK(k=3))

@@ -1,0 +1,140 @@
+"""The pass of the prompts through a decoder, captured together with the selection of the first
+tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.generation.prompts import PromptBatch
+from zoo.generation.search import DecodeState, find_invalid, init_search, update_search
+from zoo.plugin import Decoder, DecodeRequest, Memory, SearchConfig, State
+from zoo_fast.generation.captured_calls import Function, Inspected, call_captured
+from zoo_fast.generation.known_samplers import known_sampler
+from zoo_fast.generation.padded_prompts import PaddedPrompts, ProcessesPadded
+from zoo_fast.generation.search_settings import SearchSettings, settings_of
+from zoo_fast.generation.selection import can_capture, select_next
+from zoo_fast.generation.tensors_by_name import (
+    flatten_memory,
+    flatten_search,
+    flatten_state,
+    structure_of,
+    unflatten_memory,
+    unflatten_search,
+    unflatten_state,
+)
+
+
+@dataclass(frozen=True)
+class PromptPass:
+    """The pass of the prompts of a batch.
+
+    Args:
+        decoder: in evaluation mode.
+        memory: the source.
+        prompts: the prompts of the search.
+        padded: the prompts for the decoder, if they differ.
+        inspected: the result of `inspect_module` for the decoder.
+    """
+
+    decoder: Decoder
+    memory: Memory
+    prompts: PromptBatch
+    padded: PaddedPrompts | None
+    inspected: Inspected
+
+    def logits(self) -> tuple[Tensor, State]:
+        """Return the logits [B, 1, V] of the next tokens, and the state of the decoder."""
+        tensors, structure = self._call(_process)
+        return tensors.pop("logits"), unflatten_state(tensors, structure)
+
+    def first(self, request: DecodeRequest) -> DecodeState:
+        """Return the state after the selection of the first tokens.
+
+        The hypotheses of an item are equal before it, so the state of the decoder is repeated after
+        it, and not reordered.
+        """
+        settings = settings_of(replace(request, generator=None), self.prompts)
+        tensors, (structure, task) = self._call(_select_first, settings)
+        search = unflatten_search(tensors, task, self.prompts.prefix.shape[1] + 1)
+        state, width = unflatten_state(tensors, structure), request.sampler.width
+        state = state.repeat(width) if width > 1 else state
+        return DecodeState(self.prompts, search, state, tensors["invalid"])
+
+    def _call(
+        self, function: Function, *arguments: SearchSettings
+    ) -> tuple[dict[str, Tensor], Any]:
+        prompts, padded = self.prompts, self.padded
+        given = flatten_memory(self.memory) | {"prefix": prompts.prefix}
+        if prompts.suffix.shape[1]:
+            given |= {"suffix": prompts.suffix, "forced_lengths": prompts.forced_lengths}
+        if padded is not None:
+            given |= {"padded": padded.tokens, "lengths": padded.lengths}
+        return call_captured(
+            self.decoder,
+            function,
+            given,
+            prompts.total_length - 1,
+            None if padded is None else padded.process,
+            *arguments,
+            inspected=self.inspected,
+            copy=prompts.steps > 1,  # the state is not used after the only token
+        )
+
+
+def selects_first(request: DecodeRequest) -> bool:
+    """Whether the first tokens can be selected in the pass of the prompts.
+
+    Random samplers draw numbers from a generator that belongs to the call.
+    """
+    return can_capture(request) and not known_sampler(request.sampler).keeps_items
+
+
+def _process(
+    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int, padded: ProcessesPadded | None
+) -> tuple[dict[str, Tensor], State]:
+    """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
+    and the structure of the state."""
+    state = decoder.start(unflatten_memory(inputs), steps=steps)
+    if padded is None:
+        logits, state = decoder.process_prompt(inputs["prefix"], state)
+    else:
+        logits, state = padded.process_padded(decoder, inputs["padded"], inputs["lengths"], state)
+    return flatten_state(state) | {"logits": logits}, structure_of(state)
+
+
+def _select_first(
+    decoder: Decoder,
+    inputs: Mapping[str, Tensor],
+    steps: int,
+    padded: ProcessesPadded | None,
+    settings: SearchSettings,
+) -> tuple[dict[str, Tensor], tuple[State, SearchConfig]]:
+    """Return the tensors of the decoder's state and of the search after the selection of the first
+    tokens, and what else both consist of."""
+    tensors, structure = _process(decoder, inputs, steps, padded)
+    logits, request = tensors.pop("logits"), settings.request
+    prompts = _build_prompts(inputs, settings)
+    search = init_search(request.sampler, prompts, logits.shape[-1])
+    logits = logits.expand(-1, request.sampler.width, -1)
+    selected = select_next(search, logits, request, prompts)
+    tensors["invalid"] = find_invalid(search, selected)
+    tensors |= flatten_search(update_search(search, selected))
+    return tensors, (structure, search.task)
+
+
+def _build_prompts(inputs: Mapping[str, Tensor], settings: SearchSettings) -> PromptBatch:
+    prefix = inputs["prefix"]
+    B, P = prefix.shape
+    if "suffix" in inputs:
+        suffix, forced_lengths = inputs["suffix"], inputs["forced_lengths"]
+    else:
+        suffix = prefix[:, P:]
+        forced_lengths = torch.zeros(B, dtype=torch.long, device=prefix.device)
+    return PromptBatch(
+        prefix, suffix, forced_lengths, settings.eos_ids, settings.pad, settings.max_length
+    )
