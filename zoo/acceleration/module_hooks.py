@@ -1,7 +1,5 @@
 """Detection of PyTorch hooks on modules that a fused path would not call."""
 
-from collections.abc import Iterable
-
 from torch import nn
 
 from zoo.interfaces.module_parts import each_part
@@ -13,23 +11,15 @@ def has_hooks(module: nn.Module) -> bool:
     A fused path computes the result of its submodules without calling them. The caller then uses
     the reference path, so that the hooks run.
     """
-    return any_has_hooks(each_part(module))
+    return any(map(has_own_hooks, each_part(module)))
 
 
 def has_own_hooks(module: nn.Module) -> bool:
     """Return whether a forward or backward hook is registered on the module itself."""
-    return any_has_hooks((module,))
-
-
-def any_has_hooks(modules: Iterable[nn.Module]) -> bool:
-    """Return whether a forward or backward hook is registered on one of these modules itself."""
-    for module in modules:
-        own = module.__dict__  # attributes of a module take longer
-        if (
-            own["_forward_hooks"]
-            or own["_forward_pre_hooks"]
-            or own["_backward_hooks"]
-            or own["_backward_pre_hooks"]
-        ):
-            return True
-    return False
+    own = module.__dict__  # attributes of a module take longer
+    return bool(
+        own["_forward_hooks"]
+        or own["_forward_pre_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.acceleration.module_hooks import any_has_hooks
+from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces.module_parts import each_part
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 
@@ -46,7 +46,7 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     if module.training:
         return "the module is in training mode", None
     parts = each_part(module)
-    if any_has_hooks(parts):
+    if any(map(has_own_hooks, parts)):
         return "the module has hooks", None
     weights: list[Tensor | None] = []
     for part in parts:
