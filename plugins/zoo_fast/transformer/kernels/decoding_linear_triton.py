@@ -7,11 +7,11 @@ memory.
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Conditions on constants select code at compile time, so they are not joined with others.
-# ruff: noqa: SIM102
 
 import triton
 import triton.language as tl
 
+from zoo_fast.transformer.kernels.heads_triton import pair_dims, store_heads
 from zoo_fast.transformer.kernels.products_triton import activate, load_weights, products
 
 
@@ -154,7 +154,6 @@ def project_heads(
 ):
     """Compute queries, keys and values of one step; BN pairs of dimensions of one head."""
     HALF: tl.constexpr = D // 2
-    DTYPE: tl.constexpr = x.dtype.element_ty
     rows = tl.program_id(0) % ROW_BLOCKS * BM + tl.arange(0, BM)
     first = tl.program_id(0) // ROW_BLOCKS * BN
     head, pair = first // HALF, first % HALF + tl.arange(0, BN)
@@ -164,10 +163,7 @@ def project_heads(
         weight, bias, h = key, key_bias, head - H
     else:
         weight, bias, h = value, value_bias, head - H - HKV
-    if INTERLEAVED:
-        one, two = h * D + 2 * pair, h * D + 2 * pair + 1
-    else:
-        one, two = h * D + pair, h * D + HALF + pair
+    one, two = pair_dims(h, pair, D, INTERLEAVED)
     shift = tl.zeros([BN], tl.float32)
     other_shift = shift
     if HAS_BIAS:
@@ -224,17 +220,25 @@ def project_heads(
     )
     acc += shift[None, :]
     other += other_shift[None, :]
-    if ROTARY:
-        if head < H + HKV:
-            acc, other = acc * c - other * s, acc * s + other * c
-    mask = (rows < M)[:, None] & (pair < HALF)[None, :]
-    acc, other = acc.to(DTYPE), other.to(DTYPE)
-    cached = ((rows // TOKENS * HKV).to(tl.int64) * S + position)[:, None] * D + h * (S - 1) * D
-    if head < H:
-        start = queries + rows[:, None] * (H * D)
-    elif head < H + HKV:
-        start = keys + cached
-    else:
-        start = values + cached
-    tl.store(start + one[None, :], acc, mask=mask)
-    tl.store(start + two[None, :], other, mask=mask)
+    store_heads(
+        acc,
+        other,
+        c,
+        s,
+        rows,
+        head,
+        h,
+        pair,
+        position,
+        queries,
+        keys,
+        values,
+        M,
+        S,
+        TOKENS,
+        H,
+        HKV,
+        D,
+        ROTARY,
+        INTERLEAVED,
+    )

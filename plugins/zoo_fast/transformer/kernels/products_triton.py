@@ -1,12 +1,12 @@
 """Parts of the Triton kernels of linear layers for few rows: norm, products, activation.
 
 Notation: M rows, K input width, N output width. A program computes BM rows of BN outputs. With one
-row the products are summed elementwise, since reading the weights takes the time.
+row, or in float32, which has no tensor cores, a thread sums its own products.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Conditions on constants select code at compile time, so they are not joined with others.
-# ruff: noqa: SIM108, SIM300
+# ruff: noqa: SIM300
 
 import triton
 import triton.language as tl
@@ -62,12 +62,15 @@ def load_norm(norm_weight, norm_bias, k, K, NORM: tl.constexpr):
 
 
 @triton.jit
-def _add_products(acc, a, w, PRECISION: tl.constexpr, BM: tl.constexpr):
-    """Add the products of a [BM, BK] and w [BN, BK] to acc: [BN, BK] for one row, else [BM, BN]."""
+def _add_products(acc, a, w, BM: tl.constexpr):
+    """Add the products of a [BM, BK] and w [BN, BK] to acc: [BN, BK] for one row, [BM, BN, BK] for
+    several in float32, else [BM, BN]."""
     if BM == 1:
         acc += w.to(tl.float32) * a.to(tl.float32)
+    elif a.dtype == tl.float32:
+        acc += w[None, :, :] * a[:, None, :]
     else:
-        acc = tl.dot(a, tl.trans(w), acc, input_precision=PRECISION)
+        acc = tl.dot(a, tl.trans(w), acc)
     return acc
 
 
@@ -157,9 +160,10 @@ def products(
 ):
     """Compute the products [BM, BN] of the rows of x and one or two sets of rows of weights."""
     DTYPE: tl.constexpr = x.dtype.element_ty
-    PRECISION: tl.constexpr = "ieee" if DTYPE == tl.float32 else "tf32"
     if BM == 1:
         acc = tl.zeros([BN, BK], tl.float32)
+    elif DTYPE == tl.float32:
+        acc = tl.zeros([BM, BN, BK], tl.float32)
     else:
         acc = tl.zeros([BM, BN], tl.float32)
     other = acc
@@ -176,9 +180,9 @@ def products(
             a = normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
             if WRITE_NORMED:
                 _store_normed(normed, a, rows, k, M, K, BM)
-        acc = _add_products(acc, a, w, PRECISION, BM)
+        acc = _add_products(acc, a, w, BM)
         if PAIR:
-            other = _add_products(other, a, w2, PRECISION, BM)
+            other = _add_products(other, a, w2, BM)
     else:
         if NORM != 0:
             mean, rstd = _statistics(x, rows, M, K, x_m, eps, NORM, BM, NORM_BK)
@@ -194,12 +198,15 @@ def products(
                 a = normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
                 if WRITE_NORMED:
                     _store_normed(normed, a, rows, k, M, K, BM)
-            acc = _add_products(acc, a, w, PRECISION, BM)
+            acc = _add_products(acc, a, w, BM)
             if PAIR:
-                other = _add_products(other, a, w2, PRECISION, BM)
+                other = _add_products(other, a, w2, BM)
     if BM == 1:
         acc = tl.sum(acc, 1)[None, :]
         other = tl.sum(other, 1)[None, :]
+    elif DTYPE == tl.float32:
+        acc = tl.sum(acc, 2)
+        other = tl.sum(other, 2)
     return acc, other
 
 

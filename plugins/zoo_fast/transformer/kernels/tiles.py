@@ -61,8 +61,9 @@ def linear_tiles(
         block_n = 2 if paired or half_head is not None or K > 4096 else 4
         warps = 8 if K > 2048 else 4
         tiles = {"BM": 1, "BN": block_n, "BK": min(8192, width), "STAGES": 1, "num_warps": warps}
-    elif dtype == torch.float32:  # without tensor cores
-        tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
+    elif dtype == torch.float32:
+        matrices = 1 if half_head is None and not paired else 2
+        tiles = _summed_tiles(M, 2 * N if paired else N, K, matrices=matrices)
     elif K <= 512 and M >= 128 and N >= 2048:
         tiles = {"BM": 32, "BN": 64, "BK": 128, "STAGES": 3, "num_warps": 8}
     elif K <= 512 and N >= 2048 and half_head is None and not paired:
@@ -87,6 +88,33 @@ def linear_tiles(
     return tiles | {"NORM_BK": min(width, 8192 // tiles["BM"]), "LINES": _lines(M, K, dtype)}
 
 
+def _summed_tiles(M: int, N: int, K: int, *, matrices: int) -> dict[str, int]:
+    """Return the tiles of products in float32, which has no tensor cores: a thread sums products of
+    its own, so a program has few rows and outputs.
+
+    Args:
+        N: outputs of all matrices.
+        matrices: number of matrices from which a program reads as many rows.
+    """
+    rows = min(8, triton.next_power_of_2(M))
+    if N >= 16384:
+        rows = 16 if M > 8 else rows
+        outputs, inputs = {2: (8, 256), 4: (8, 256), 8: (16, 64), 16: (16, 32)}[rows]
+    elif K <= 512:
+        outputs, inputs = 4, triton.next_power_of_2(K)
+    elif M > 8 and N >= 2048:
+        outputs, inputs = 8, 128
+    else:
+        outputs, inputs = 4, 256 if rows == 8 else 512
+    blocks = {"BM": rows, "BN": outputs // matrices, "BK": inputs}
+    return blocks | {"STAGES": 3, "num_warps": 4}
+
+
+def uses_library(M: int, N: int, dtype: torch.dtype) -> bool:
+    """Whether the library's product of M rows and N outputs is faster than the kernels."""
+    return dtype == torch.float32 and (16 if N < 16384 else 8) < M
+
+
 def _fill(block: int, outputs: int) -> int:
     """Return the size of blocks, at most 64, with which all programs run at the same time."""
     while block < 64 and outputs > block * (PROGRAMS // 2):
@@ -95,22 +123,24 @@ def _fill(block: int, outputs: int) -> int:
 
 
 def norm_first(M: int, K: int, dtype: torch.dtype) -> bool:
-    """Whether a separate kernel computes the norm before a linear layer.
+    """Whether a separate kernel computes the norm before linear layers.
 
     Programs that all normalise the rows take longer than one kernel more, unless the rows are short
-    or only one.
+    or only one. The library does not normalise.
     """
-    return M > 1 and K > 512 and dtype != torch.float32
+    return M > 1 and (K > 512 or (dtype == torch.float32 and M > 8))
 
 
-def fit_stages(tiles: dict[str, int], matrices: int, shared_memory: int) -> dict[str, int]:
+def fit_stages(
+    tiles: dict[str, int], matrices: int, dtype: torch.dtype, shared_memory: int
+) -> dict[str, int]:
     """Return the tiles with as many stages as the shared memory of a program holds.
 
     Args:
         matrices: number of matrices of weights that a program reads.
         shared_memory: bytes.
     """
-    stage = (tiles["BM"] + matrices * tiles["BN"]) * tiles["BK"] * 2
+    stage = (tiles["BM"] + matrices * tiles["BN"]) * tiles["BK"] * dtype.itemsize
     return tiles | {"STAGES": max(1, min(tiles["STAGES"], shared_memory // stage))}
 
 

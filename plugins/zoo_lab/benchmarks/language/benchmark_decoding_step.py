@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -26,6 +26,8 @@ GOALS = {
     (8, 4096): 1.3e-3,
 }
 """Seconds by batch and context, for the size '1b' on an H200."""
+FLOAT32_GOALS = {2: 2.4e-3, 4: 2.4e-3, 8: 2.4e-3, 16: 3.6e-3, 32: 4.8e-3}
+"""Seconds by batch: two, three and four times the bound, since float32 has no tensor cores."""
 COMPARED = (8, 64)
 """Batches for which the peer is measured: its compilation takes half a minute."""
 
@@ -41,6 +43,7 @@ class DecodingStep(Benchmark):
         context: length of the prompts.
         length: number of measured steps, and of the steps before them.
         size: sizes of the model: '1b' are those of Llama 3.2 1B.
+        dtype: of the weights, on a GPU; on the CPU they are in float32.
     """
 
     name: ClassVar[str] = "decoding-step"
@@ -52,6 +55,7 @@ class DecodingStep(Benchmark):
             {"context": 4096, "batch": 1},
             {"context": 16_000, "batch": 1},
         ),
+        "dtype": tuple({"dtype": "float32", "batch": batch} for batch in (1, 2, 4, 8, 16, 32)),
     }
     packages: ClassVar[Sequence[str]] = ("transformers",)
     test_params: ClassVar[Mapping[str, Any]] = {"context": 4, "length": 3, "size": "tiny"}
@@ -63,12 +67,13 @@ class DecodingStep(Benchmark):
         context: Annotated[int, Field(ge=2)] = 16,
         length: Annotated[int, Field(ge=1)] = 64,
         size: SizeName = "1b",
+        dtype: Literal["bfloat16", "float32"] = "bfloat16",
     ) -> None:
         self.batch, self.context, self.length, self.size = batch, context, length, size
-        self.shape = SIZES[size]
+        self.shape, self.dtype = SIZES[size], getattr(torch, dtype)
 
     def prepare(self, device: torch.device) -> None:
-        self.model = self.shape.build(device)
+        self.model = self.shape.build(device, self.dtype)
         self.tokens = torch.randint(3, self.shape.vocab, (self.batch, self.context))
         self.prompts = self.tokens.tolist()
 
@@ -102,13 +107,16 @@ class DecodingStep(Benchmark):
         """All weights, and the keys and values of the mean context."""
         positions = self.batch * (self.context + 1.5 * self.length)
         return Bound(
-            bytes=2 * (self.shape.weights + self.shape.cached(positions)),
+            bytes=self.dtype.itemsize * (self.shape.weights + self.shape.cached(positions)),
             operations=2 * self.batch * self.shape.weights,
         )
 
     def goal(self) -> Goal:
-        is_goal = self.size == "1b"
-        return Goal(seconds=GOALS.get((self.batch, self.context)) if is_goal else None)
+        if self.size != "1b":
+            return Goal()
+        if self.dtype == torch.float32:
+            return Goal(seconds=FLOAT32_GOALS.get(self.batch))
+        return Goal(seconds=GOALS.get((self.batch, self.context)))
 
     def items(self) -> tuple[int, str]:
         return self.batch, "tokens"

@@ -68,9 +68,13 @@ class LlamaSize:
         """Return a spec for generation and training."""
         return {"zoo": 1, "name": "llama", "model": self.model(), "objective": "cross-entropy"}
 
-    def build(self, device: torch.device) -> Model:
-        """Return a model in evaluation mode, in bfloat16 on a GPU; no token ends a sequence."""
-        dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    def build(self, device: torch.device, dtype: torch.dtype = torch.bfloat16) -> Model:
+        """Return a model in evaluation mode; no token ends a sequence.
+
+        Args:
+            dtype: of the weights, on a GPU; on the CPU they are in float32.
+        """
+        dtype = dtype if device.type == "cuda" else torch.float32
         model = compose_on(device, self.spec(), dtype).eval()
         model.eos = ()
         return model

@@ -34,14 +34,14 @@ def interpreter(monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
     if DEVICE == "cpu":
-        from zoo_fast.transformer.kernels import decode_step
+        from zoo_fast.transformer.kernels import linear_layers
 
         # The interpreter takes time for each program.
         def tiles(M, N, K, dtype, half_head=64, paired=False):
             blocks = {"BM": 1 if M == 1 else 16, "BN": half_head, "BK": 64}
             return blocks | {"NORM_BK": 0, "STAGES": 1, "LINES": 0, "num_warps": 4}
 
-        monkeypatch.setattr(decode_step, "linear_tiles", tiles)
+        monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
 
 
 @pytest.fixture

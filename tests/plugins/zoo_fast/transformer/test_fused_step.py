@@ -51,7 +51,7 @@ def interpreter(monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
     if DEVICE == "cpu":
-        from zoo_fast.transformer.kernels import decode_step
+        from zoo_fast.transformer.kernels import linear_layers
 
         # The interpreter takes time for each program.
         def tiles(M, N, K, dtype, half_head=64, paired=False):
@@ -60,7 +60,7 @@ def interpreter(monkeypatch):
             launch = {"STAGES": 1, "LINES": 0, "num_warps": 4}
             return blocks | {"NORM_BK": 0 if one_pass else 64} | launch
 
-        monkeypatch.setattr(decode_step, "linear_tiles", tiles)
+        monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
 
 
 def make_decoder(case, dim=128):
@@ -114,9 +114,35 @@ def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
 @pytest.mark.parametrize("case", ["post-norm", "llama"])
 @torch.no_grad()
 def test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch):
-    from zoo_fast.transformer.kernels import decode_step
+    from zoo_fast.transformer.kernels import decode_step, linear_layers
 
-    monkeypatch.setattr(decode_step, "norm_first", lambda M, K, dtype: True)
+    for module in (decode_step, linear_layers):
+        monkeypatch.setattr(module, "norm_first", lambda M, K, dtype: True)
+    test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
+
+
+@pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
+@torch.no_grad()
+def test_products_of_the_library_give_the_same_logits(case, monkeypatch):
+    from zoo_fast.transformer.kernels import linear_layers
+
+    monkeypatch.setattr(linear_layers, "uses_library", lambda M, N, dtype: M > 1)
+    monkeypatch.delattr(linear_layers.decoding_linear_triton, "project_heads")
+    test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch)
+
+
+@pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
+@pytest.mark.skipif(DEVICE == "cuda", reason="on a GPU all tests have the tiles of float32")
+@torch.no_grad()
+def test_summed_products_give_the_same_logits(case, monkeypatch):
+    from zoo_fast.transformer.kernels import linear_layers
+
+    def tiles(M, N, K, dtype, half_head=64, paired=False):
+        blocks = {"BM": 2, "BN": half_head, "BK": 64}
+        launch = {"STAGES": 1, "LINES": 0, "num_warps": 4}
+        return blocks | {"NORM_BK": 0 if K <= 64 else 64} | launch
+
+    monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
     test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 pytest.importorskip("triton")
 
-from zoo_fast.transformer.kernels.decode_step import _Input, _linear
+from zoo_fast.transformer.kernels.linear_layers import LayerInput, linear
 from zoo_fast.transformer.kernels.tiles import (
     PROGRAMS,
     SPLIT,
@@ -30,7 +30,7 @@ CASES = {  # outputs, inputs, whether there is a gate
 def test_stages_fit_the_shared_memory(rows, width):
     tiles = linear_tiles(rows, 2048, width, dtype=torch.bfloat16, paired=True)
     for available in (99_000, 160_000, 226_000):
-        fitted = fit_stages(tiles, 2, available)
+        fitted = fit_stages(tiles, 2, torch.bfloat16, available)
         stage = 2 * (fitted["BM"] + 2 * fitted["BN"]) * fitted["BK"]
         assert fitted["STAGES"] * stage <= available or fitted["STAGES"] == 1
         assert stage <= available
@@ -66,29 +66,50 @@ def test_programs_of_attention_read_all_keys(rows, groups, heads, width, cached)
     ("outputs", "inputs", "gated"),
     [(768, 768, False), (3072, 768, False), (2048, 8192, False), (8192, 2048, True)],
 )
-def test_products_of_published_sizes(rows, outputs, inputs, gated):
-    check_linear(rows, outputs, inputs, gated)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_products_of_published_sizes(rows, outputs, inputs, gated, dtype):
+    check_linear(rows, outputs, inputs, gated, dtype)
 
 
 @pytest.mark.parametrize("rows", [17, 65])
 @pytest.mark.parametrize("case", CASES)
 def test_products_with_the_tiles_of_wide_layers(case, rows, monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "interpret")
-    check_linear(rows, *CASES[case])
+    # The interpreter does not compute products of bfloat16.
+    check_linear(rows, *CASES[case], torch.float16)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 8, 11, 17])
+@pytest.mark.parametrize("case", [*CASES, "short rows"])
+def test_products_of_float32(case, rows, monkeypatch):
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    check_linear(rows, *CASES.get(case, (36, 100, True)), torch.float32)
+
+
+@pytest.mark.parametrize("matrices", [1, 2])
+@pytest.mark.parametrize(("outputs", "inputs"), [(512, 512), (3072, 768), (128_256, 2048)])
+def test_a_thread_sums_few_products_of_float32(outputs, inputs, matrices):
+    for rows in range(2, 17):
+        tiles = linear_tiles(rows, outputs, inputs, dtype=torch.float32, paired=matrices == 2)
+        assert tiles["BM"] <= 16
+        sums = tiles["BM"] * tiles["BN"] * tiles["BK"] * matrices
+        assert sums <= 128 * 32 * tiles["num_warps"]  # of 255 registers
 
 
 @torch.no_grad()
-def check_linear(rows, outputs, inputs, gated):
+def check_linear(rows, outputs, inputs, gated, dtype):
     """Compare with float32 products of the same numbers."""
     torch.manual_seed(0)
-    # The interpreter does not compute products of bfloat16.
-    options = {"device": DEVICE, "dtype": torch.float16 if DEVICE == "cpu" else torch.bfloat16}
+    options = {"device": DEVICE, "dtype": dtype}
     layer, gate = (nn.Linear(inputs, outputs, **options) for _ in range(2))
     x, residual = torch.randn(rows, inputs, **options), torch.randn(rows, outputs, **options)
-    found = _linear(
-        _Input(x, None, None), layer, residual, activation=2, gate=gate if gated else None
+    found = linear(
+        LayerInput(x, None, None), layer, residual, activation=2, gate=gate if gated else None
     )
     layer, gate = layer.float(), gate.float()
     y = layer(x.float())
     expected = nn.functional.silu(gate(x.float())) * y if gated else nn.functional.silu(y)
-    torch.testing.assert_close(found.float(), expected + residual.float(), atol=2e-2, rtol=1e-2)
+    tolerance = 1e-5 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(
+        found.float(), expected + residual.float(), atol=tolerance, rtol=tolerance
+    )
