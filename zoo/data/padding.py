@@ -25,9 +25,9 @@ Padded = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def pad_arrays(arrays: Sequence[Array], pad: float) -> Array:
     """Return arrays as one with a new first dimension, padded to the largest size."""
-    shape = np.max([array.shape for array in arrays], axis=0).astype(int)
-    if all(array.shape == tuple(shape) for array in arrays):
+    if len({array.shape for array in arrays}) == 1:
         return np.stack(arrays)
+    shape = np.max([array.shape for array in arrays], axis=0).astype(int)
     padded = np.full((len(arrays), *shape), pad, dtype=arrays[0].dtype)
     for row, array in enumerate(arrays):
         region: tuple[int | slice, ...] = (row, *(slice(size) for size in array.shape))

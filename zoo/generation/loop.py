@@ -176,10 +176,9 @@ def require_valid(invalid: bool, step: int) -> None:
 
 def require_finite_score(scores: Tensor) -> None:
     """Raise ZooError if an item has no hypothesis with a finite score."""
-    impossible = scores[:, 0].cpu().isneginf()
-    if bool(impossible.any()):
-        item = int(impossible.int().argmax())
+    best, impossible = scores[:, 0].tolist(), float("-inf")
+    if impossible in best:
         raise ZooError(
-            f"no valid next token for item {item} (all logits are -inf); "
+            f"no valid next token for item {best.index(impossible)} (all logits are -inf); "
             "check the decoder and the filters"
         )

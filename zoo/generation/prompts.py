@@ -81,8 +81,11 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
             if inputs.lengths is None
             else _validate_lengths(inputs.lengths.cpu(), on_host)
         )
-        _require_nonempty(lengths)
-        shortest, longest = (int(lengths.min()), int(lengths.max())) if B else (1, 1)
+        counts = lengths.tolist() or [1]
+        shortest, longest = min(counts), max(counts)
+        if shortest < 1:
+            item = counts.index(shortest)
+            raise ZooError(f"prompt of item {item} is empty; expected at least one token")
     prompts = PromptBatch(
         prompt[:, :shortest],
         prompt[:, shortest:longest],
@@ -126,12 +129,6 @@ def _validate_lengths(lengths: Tensor, prompt: Tensor) -> Tensor:
     if B and int(lengths.max()) > P:
         raise ZooError(f"lengths contains {int(lengths.max())}, but prompts have {P} columns")
     return lengths
-
-
-def _require_nonempty(lengths: Tensor) -> None:
-    if lengths.numel() and int(lengths.min()) < 1:
-        item = int(lengths.argmin())
-        raise ZooError(f"prompt of item {item} is empty; expected at least one token")
 
 
 def vocab_size(decoder: Decoder) -> int | None:

@@ -117,14 +117,14 @@ def _pad_rows(model: Model, rows: Sequence[list[int]], padding: int | None) -> d
     device = model_device(model)
     padded = pad_arrays([np.array(row, dtype=np.int64) for row in rows], padding or 0)
     batch = {model.generation_input: torch.from_numpy(padded).to(device)}
-    lengths = np.array([len(row) for row in rows])
-    if padding is None and len(set(lengths.tolist())) > 1:
+    lengths = [len(row) for row in rows]
+    if padding is None and len(set(lengths)) > 1:
         if model.generation_input != "prompt":
             raise ZooError(
                 f"model '{model.name}' has no padding token, so all inputs must have the same "
-                f"length, but lengths are {sorted(set(lengths.tolist()))}"
+                f"length, but lengths are {sorted(set(lengths))}"
             )
-        mask = length_mask(lengths, padded.shape[1])
+        mask = length_mask(np.array(lengths), padded.shape[1])
         batch[MASK] = torch.from_numpy(mask).to(device)
     return batch
 

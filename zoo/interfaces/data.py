@@ -81,8 +81,9 @@ class Memory:
         dtype: torch.dtype | None = None,
     ) -> Memory:
         """Return a memory without states, for models without a source."""
-        empty = torch.zeros(batch, 0, device=device, dtype=dtype)
-        return cls(empty[:, :, None].expand(-1, -1, 0), empty.bool(), empty)
+        summary = torch.empty(batch, 0, device=device, dtype=dtype)
+        states = torch.empty(batch, 0, 0, device=device, dtype=dtype)
+        return cls(states, torch.empty(batch, 0, device=device, dtype=torch.bool), summary)
 
 
 @dataclass(frozen=True)
