@@ -80,7 +80,10 @@ class DecodingLoop:
 
     def first(self) -> DecodeState:
         """Process the prompts and select the first tokens."""
-        logits, state = self.process_prompts()
+        return self.start_search(*self.process_prompts())
+
+    def start_search(self, logits: Tensor, state: State) -> DecodeState:
+        """Select the first tokens from the logits [B, 1, V] and the state after the prompts."""
         V, W = logits.shape[-1], self.request.sampler.width
         if vocab_size(self.decoder) != V:
             self.prompts.validate_vocab(V)

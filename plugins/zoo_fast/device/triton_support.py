@@ -76,3 +76,13 @@ _INSTALLED = importlib.util.find_spec("triton") is not None
 
 def _is_installed() -> bool:
     return _INSTALLED
+
+
+def float32_products() -> str:
+    """Return how the library multiplies float32 matrices on a GPU: 'tf32', or exactly ('ieee',
+    'none').
+
+    The older `torch.get_float32_matmul_precision` raises an error after this one was set.
+    """
+    precision: str = torch.backends.cuda.matmul.fp32_precision
+    return precision

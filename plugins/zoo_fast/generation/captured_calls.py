@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces.module_parts import each_part
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
+from zoo_fast.device.triton_support import float32_products
 
 MAX_KEPT = 4
 """Functions that are kept for each module; each has graphs for several shapes."""
@@ -50,15 +51,14 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
         return "the module has hooks", None
     weights: list[Tensor | None] = []
     for part in parts:
-        own = part.__dict__  # attributes of a module take longer
-        if own.get("recorders"):
+        if part.__dict__.get("recorders"):
             return "the attention weights or samples are recorded", None
-        if own["_parameters"]:
-            weights += own["_parameters"].values()
-        if own["_buffers"]:
-            weights += own["_buffers"].values()
+        if part._parameters:
+            weights += part._parameters.values()
+        if part._buffers:
+            weights += part._buffers.values()
     places = tuple([(each.data_ptr(), each.dtype) for each in weights if each is not None])
-    mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
+    mode = float32_products(), os.environ.get("ZOO_TRITON")
     return None, (places, mode)
 
 

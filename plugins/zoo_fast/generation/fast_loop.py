@@ -12,7 +12,7 @@ from torch import Tensor
 
 from zoo.acceleration import accelerate, is_accelerated
 from zoo.generation.loop import DecodingLoop
-from zoo.generation.prompts import build_prompts, vocab_size
+from zoo.generation.prompts import build_prompts
 from zoo.generation.search import DecodeState, update
 from zoo.plugin import Acceleration, Call, DecodeRequest, GenerationInputs, Memory, State
 from zoo_fast.device.packed_linear import PackedWeights
@@ -171,10 +171,8 @@ class FastLoop(DecodingLoop):
         if not selects_first(self.request):
             return super().first()
         with self._packed.use():
-            state = self._prompt_pass().first(self.request)
-        if vocab_size(self.decoder) != state.search.task.vocab:
-            self.prompts.validate_vocab(state.search.task.vocab)
-        return state
+            found = self._prompt_pass().first(self.request)
+        return found if isinstance(found, DecodeState) else self.start_search(*found)
 
     def process_prompts(self) -> tuple[Tensor, State]:
         with self._packed.use():

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.generation.prompts import PromptBatch
+from zoo.generation.prompts import PromptBatch, vocab_size
 from zoo.generation.search import DecodeState, find_invalid, init_search, update_search
 from zoo.plugin import Decoder, DecodeRequest, Memory, SearchConfig, State
 from zoo_fast.generation.captured_calls import Function, Inspected, call_captured
@@ -52,17 +52,20 @@ class PromptPass:
         tensors, structure = self._call(_process)
         return tensors.pop("logits"), unflatten_state(tensors, structure)
 
-    def first(self, request: DecodeRequest) -> DecodeState:
+    def first(self, request: DecodeRequest) -> DecodeState | tuple[Tensor, State]:
         """Return the state after the selection of the first tokens.
 
         The hypotheses of an item are equal before it, so the state of the decoder is repeated after
-        it, and not reordered.
+        it, and not reordered. If the vocabulary of the prompts is not that of the logits, the
+        prompts are to be validated first: the result is that of `logits`.
         """
-        settings = settings_of(replace(request, generator=None), self.prompts)
-        tensors, (structure, task) = self._call(_select_first, settings)
+        tensors, (structure, task) = self._call(_select_first, settings_of(request, self.prompts))
+        state = unflatten_state(tensors, structure)
+        if task is None:
+            return tensors["logits"], state
+        task = replace(task, eos_ids=tensors["eos_ids"])
         search = unflatten_search(tensors, task, self.prompts.prefix.shape[1] + 1)
-        state, width = unflatten_state(tensors, structure), request.sampler.width
-        state = state.repeat(width) if width > 1 else state
+        state = state.repeat(request.sampler.width) if request.sampler.width > 1 else state
         return DecodeState(self.prompts, search, state, tensors["invalid"])
 
     def _call(
@@ -82,7 +85,7 @@ class PromptPass:
             None if padded is None else padded.process,
             *arguments,
             inspected=self.inspected,
-            copy=prompts.steps > 1,  # the state is not used after the only token
+            copy=prompts.steps > 1,  # the only token is copied when the search ends
         )
 
 
@@ -113,18 +116,24 @@ def _select_first(
     steps: int,
     padded: ProcessesPadded | None,
     settings: SearchSettings,
-) -> tuple[dict[str, Tensor], tuple[State, SearchConfig]]:
+) -> tuple[dict[str, Tensor], tuple[State, SearchConfig | None]]:
     """Return the tensors of the decoder's state and of the search after the selection of the first
-    tokens, and what else both consist of."""
+    tokens, and what else both consist of.
+
+    Without a selection there are the logits, and there is no configuration of a search.
+    """
     tensors, structure = _process(decoder, inputs, steps, padded)
+    vocab = tensors["logits"].shape[-1]
+    if vocab_size(decoder) != vocab:
+        return tensors, (structure, None)
     logits, request = tensors.pop("logits"), settings.request
     prompts = _build_prompts(inputs, settings)
-    search = init_search(request.sampler, prompts, logits.shape[-1])
+    search = init_search(request.sampler, prompts, vocab)
     logits = logits.expand(-1, request.sampler.width, -1)
     selected = select_next(search, logits, request, prompts)
-    tensors["invalid"] = find_invalid(search, selected)
+    tensors["invalid"], tensors["eos_ids"] = find_invalid(search, selected), search.task.eos_ids
     tensors |= flatten_search(update_search(search, selected))
-    return tensors, (structure, search.task)
+    return tensors, (structure, replace(search.task, eos_ids=torch.empty(0, device="cpu")))
 
 
 def _build_prompts(inputs: Mapping[str, Tensor], settings: SearchSettings) -> PromptBatch:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from zoo.acceleration import is_accelerated, plain_class
+from zoo.acceleration import accelerate, is_accelerated, plain_class
 from zoo.generation.prompts import PromptBatch
 from zoo.plugin import DecodeRequest
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -17,21 +19,39 @@ class SearchSettings:
     """The settings of a search; equal ones select the same tokens from the same logits.
 
     Attributes:
-        parts: the parameters of the sampler and the filters.
-        request: the sampler and the filters themselves.
+        eos_ids: the end tokens.
+        pad: the padding token.
+        max_length: the number of new tokens.
+        components: the parameters of the sampler and of the filters.
+        request: copies of the sampler and the filters, since their attributes can change; without a
+            generator.
     """
 
     eos_ids: tuple[int, ...]
     pad: int
     max_length: int
-    parts: Hashable
+    components: Hashable
     request: DecodeRequest = field(compare=False)
 
 
 def settings_of(request: DecodeRequest, prompts: PromptBatch) -> SearchSettings:
     """Return the settings of a search."""
-    parts = parameters_of(request.sampler), *map(parameters_of, request.filters)
-    return SearchSettings(prompts.eos_ids, prompts.pad, prompts.max_length, parts, request)
+    components = parameters_of(request.sampler), *map(parameters_of, request.filters)
+    kept = replace(
+        request,
+        sampler=_copy(request.sampler),
+        filters=tuple(map(_copy, request.filters)),
+        generator=None,
+    )
+    return SearchSettings(prompts.eos_ids, prompts.pad, prompts.max_length, components, kept)
+
+
+def _copy(component: T) -> T:
+    """Return a copy; the component itself if it is its own key, as those without a hash."""
+    if parameters_of(component) is component:
+        return component
+    copied = copy.copy(component)
+    return accelerate(copied) if is_accelerated(component) else copied
 
 
 def parameters_of(component: Any) -> Hashable:

@@ -9,6 +9,7 @@ import torch
 import triton
 from torch import Tensor
 
+from zoo_fast.device.triton_support import float32_products
 from zoo_fast.recurrent.kernels import attention_step, cell_step
 from zoo_fast.recurrent.kernels.product import product
 from zoo_fast.recurrent.sequence_inputs import Derivatives, SequenceInputs
@@ -48,7 +49,7 @@ class TritonSteps(TorchSteps):
         self.rows = max(1, B // len(inputs.W))
         # TF32 represents half-precision numbers exactly.
         rounds = inputs.h0.dtype == torch.float32
-        exact = torch.get_float32_matmul_precision() == "highest"
+        exact = float32_products() != "tf32"
         self.precision = "tf32x3" if rounds and exact else "tf32"
 
     def project(self, h: Tensor, row: Tensor) -> None:

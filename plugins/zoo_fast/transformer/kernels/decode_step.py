@@ -26,7 +26,7 @@ from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 
 MAX_OUTPUT_ROWS = 64
-"""With more rows, the library's product of the output layer is faster."""
+"""With more rows, the library's product of the output layer is faster, whatever the dtype."""
 
 
 class _Rows(NamedTuple):

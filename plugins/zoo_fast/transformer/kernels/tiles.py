@@ -36,6 +36,8 @@ BLOCK = 64
 SPLITS = {False: (64, 768), True: (128, 528)}
 """Keys of a split, and programs from which the keys are not split further; by whether a
 program has several query heads."""
+SUMMED_ROWS = 8
+"""Rows in float32 up to which the kernels are faster than the library in all layers."""
 PREFETCHED = 8
 """Lines of each row of weights that are loaded into the L2 cache while the kernel before runs."""
 
@@ -94,18 +96,18 @@ def _summed_tiles(M: int, N: int, K: int, *, matrices: int) -> dict[str, int]:
 
     Args:
         N: outputs of all matrices.
-        matrices: number of matrices from which a program reads as many rows.
+        matrices: number of matrices whose outputs a program computes, as many of each.
     """
-    rows = min(8, triton.next_power_of_2(M))
+    rows = min(SUMMED_ROWS, triton.next_power_of_2(M))
     if N >= 16384:
-        rows = 16 if M > 8 else rows
+        rows = 16 if M > SUMMED_ROWS else rows
         outputs, inputs = {2: (8, 256), 4: (8, 256), 8: (16, 64), 16: (16, 32)}[rows]
     elif K <= 512:
         outputs, inputs = 4, triton.next_power_of_2(K)
-    elif M > 8 and N >= 2048:
+    elif M > SUMMED_ROWS and N >= 2048:
         outputs, inputs = 8, 128
     else:
-        outputs, inputs = 4, 256 if rows == 8 else 512
+        outputs, inputs = 4, 256 if rows == SUMMED_ROWS else 512
     blocks = {"BM": rows, "BN": outputs // matrices, "BK": inputs}
     return blocks | {"STAGES": 3, "num_warps": 4}
 
@@ -128,7 +130,7 @@ def norm_first(M: int, K: int, dtype: torch.dtype) -> bool:
     Programs that all normalise the rows take longer than one kernel more, unless the rows are short
     or only one. The library does not normalise.
     """
-    return M > 1 and (K > 512 or (dtype == torch.float32 and M > 8))
+    return M > 1 and (K > 512 or (dtype == torch.float32 and M > SUMMED_ROWS))
 
 
 def fit_stages(
@@ -149,9 +151,10 @@ def _lines(M: int, K: int, dtype: torch.dtype) -> int:
 
     With several rows the stages of the loop load the rest earlier than that.
     """
+    lines = int(triton.next_power_of_2(K * dtype.itemsize // 128 + 1)) // 2
     if norm_first(M, K, dtype):
-        return PREFETCHED if M <= 32 else 0
-    return int(triton.next_power_of_2(K * dtype.itemsize // 128 + 1)) // 2
+        return min(PREFETCHED, lines) if M <= 32 else 0
+    return lines
 
 
 def attention_tiles(

@@ -5,7 +5,7 @@ import torch
 
 from zoo.plugin import Blueprint
 from zoo_fast.device import triton_support
-from zoo_fast.device.triton_support import why_not_triton, why_not_triton_on
+from zoo_fast.device.triton_support import float32_products, why_not_triton, why_not_triton_on
 from zoo_fast.gat.edge_attentions import EdgeAttentionFused
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.gat import Gat
@@ -49,3 +49,18 @@ def test_reasons_against_triton(monkeypatch):
     monkeypatch.delenv("ZOO_TRITON")
     monkeypatch.setattr(triton_support, "_is_installed", lambda: False)
     assert why_not_triton_on("cuda") == "Triton is not installed"
+
+
+def test_the_precision_of_products_is_read_whichever_way_it_was_set():
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    try:
+        matmul.fp32_precision = "tf32"
+        assert float32_products() == "tf32"
+        matmul.fp32_precision = "ieee"
+        torch.set_float32_matmul_precision("high")
+        assert float32_products() == "tf32"
+        torch.set_float32_matmul_precision("highest")
+        assert float32_products() != "tf32"
+    finally:
+        matmul.fp32_precision = before

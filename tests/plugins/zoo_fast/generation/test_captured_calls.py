@@ -36,6 +36,15 @@ def test_reasons():
     assert reason(gpu) == "the module has hooks"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_the_weights_of_a_traced_part_are_in_the_key():
+    traced = torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2))
+    module, gpu = nn.Sequential(nn.Linear(2, 2), traced).eval(), torch.device("cuda")
+    reason, (places, _) = inspect_module(module, gpu)
+    assert reason is None
+    assert {weight.data_ptr() for weight in module.parameters()} <= {place for place, _ in places}
+
+
 def test_copies_of_different_dtypes():
     tensors = {"a": torch.randn(2, 3), "b": torch.tensor([True]), "c": torch.randn(4)[::2]}
     copies = copy_tensors(tensors)

@@ -4,12 +4,14 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from zoo import ZooError
 from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, Filter, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_fast.generation.fast_loop import FastLoop
-from zoo_fast.generation.prompt_pass import PromptPass, selects_first
+from zoo_fast.generation.prompt_pass import PromptPass, _select_first, selects_first
+from zoo_fast.generation.search_settings import settings_of
 from zoo_fast.sampling import greedy
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
@@ -55,6 +57,24 @@ def test_the_state_equals_that_of_the_reference(sampler, prompt, monkeypatch):
     torch.testing.assert_close(found.search.sampler_state, expected.search.sampler_state)
     torch.testing.assert_close(found.state.per_hypothesis, expected.state.per_hypothesis)
     assert bool(found.invalid) is bool(expected.invalid) is False
+
+
+@torch.no_grad()
+def test_prompts_are_validated_before_the_selection():
+    prompt = torch.tensor([[1, 3, 6], [1, 5, 5]])
+    loop = make_loop(Greedy(), prompt, [RepetitionPenalty(penalty=1.5)], eos=(2,))
+    loop.decoder.out = torch.nn.Linear(loop.decoder.out.in_features, 5)  # as a smaller vocabulary
+    with pytest.raises(ZooError, match="prompt contains token 6, out of range"):
+        FastLoop(loop).first()
+
+
+@torch.no_grad()
+def test_the_end_tokens_are_copied_with_the_other_tensors():
+    fast = FastLoop(make_loop(Greedy()))
+    inputs = fast._prompt_pass()
+    tensors, (_, task) = inputs._call(_select_first, settings_of(fast.request, fast.prompts))
+    assert tensors["eos_ids"].tolist() == [2, 6]
+    assert not task.eos_ids.numel()  # the next pass may overwrite what is not among the tensors
 
 
 @torch.no_grad()

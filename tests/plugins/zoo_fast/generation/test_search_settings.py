@@ -3,6 +3,7 @@
 import torch
 
 import zoo
+from zoo.acceleration import is_accelerated
 from zoo.generation.prompts import PromptBatch
 from zoo.plugin import DecodeRequest
 from zoo_fast.generation.search_settings import parameters_of, settings_of
@@ -33,3 +34,26 @@ def test_settings_are_equal_if_all_parameters_are():
     assert settings != make_settings(Beam())
     assert settings != make_settings(Greedy(), penalty=1.3)
     assert settings != make_settings(Greedy(), eos_ids=(2, 3))
+
+
+def test_settings_keep_neither_the_generator_nor_parts_that_can_change():
+    penalty, generator = RepetitionPenalty(penalty=1.2), torch.Generator()
+    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), (2,), 0, 5)
+    sampler = zoo.accelerate(TopK(k=3))
+    request = DecodeRequest(sampler=sampler, max_length=5, filters=[penalty], generator=generator)
+    settings = settings_of(request, prompts)
+    penalty.penalty, sampler.k = 50.0, 1
+    assert settings.request.filters[0].penalty == 1.2
+    assert settings.request.sampler.k == 3
+    assert is_accelerated(settings.request.sampler)
+    assert settings.request.generator is None
+    assert settings != settings_of(request, prompts)
+
+
+def test_a_component_without_a_hash_is_its_own_key():
+    sampler = Greedy()
+    sampler.extra = []
+    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), (2,), 0, 5)
+    settings = settings_of(DecodeRequest(sampler=sampler, max_length=5), prompts)
+    assert settings.request.sampler is sampler
+    assert settings.components == (sampler,)
