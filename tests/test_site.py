@@ -248,7 +248,9 @@ SHOWN = [
 AUDITED = [*SHOWN[:4], "specs/bahdanau-2015", "quickstart", "glossary"]
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", None), ("dark", PHONE)])
+@pytest.mark.parametrize(
+    ("scheme", "size"), [("light", None), pytest.param("dark", PHONE, marks=pytest.mark.slow)]
+)
 def test_the_site_works_from_files(site, browser, tmp_path, scheme, size):
     """Search and maths included, without any other request."""
     options = {"viewport": size} if size else {}

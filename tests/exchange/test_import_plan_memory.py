@@ -68,6 +68,7 @@ def write_llama(folder, layers_per_shard, dim, ff, vocab):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.slow
 def test_the_peak_is_at_most_that_of_the_largest_shard(tmp_path):
     write_llama(tmp_path / "small", 1, 64, 64, 100)
     largest = write_llama(tmp_path / "large", LAYERS_PER_SHARD, DIM, FF, VOCAB)

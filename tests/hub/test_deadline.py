@@ -32,7 +32,7 @@ def drip(part: str) -> Callable[[Response], Response]:
     return lambda answer: replace(answer, drip=(part, SECONDS))
 
 
-@pytest.mark.parametrize("part", ["headers", "body"])
+@pytest.mark.parametrize("part", [pytest.param("headers", marks=pytest.mark.slow), "body"])
 @pytest.mark.parametrize(
     ("pattern", "port"),
     [

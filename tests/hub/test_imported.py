@@ -176,6 +176,7 @@ def test_a_read_only_cache_is_reported(hub: Hub, folder: Path, tmp_path: Path) -
         zoo.load(folder)
 
 
+@pytest.mark.slow
 def test_processes_import_a_repository_together(hub: Hub, commit: str, tmp_path: Path) -> None:
     code = f"import os, zoo; os.fork(); print(zoo.load({NAME!r}).spec['name'])"
     done = subprocess.run(

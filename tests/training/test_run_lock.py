@@ -34,6 +34,7 @@ def test_the_second_is_rejected_and_a_killed_process_leaves_no_lock(holder, tmp_
     assert not (folder / LOCK_FILE).exists()
 
 
+@pytest.mark.slow
 def test_two_trainings_in_a_folder(files, tmp_path):
     spec = make_spec(files, validation=None, steps=10**6, log={"every": 1}, workers=1)
     train = ("train", write_spec(tmp_path, spec), "--device", "cpu", "-o", tmp_path / "run")

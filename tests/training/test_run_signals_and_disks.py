@@ -98,6 +98,7 @@ def test_a_killed_process_with_frozen_parts_or_adapters_continues_bit_for_bit(
     assert read_log(tmp_path / "whole") == read_log(tmp_path / "killed")
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_the_process_with_a_checkpoint(files, tmp_path):
     train = make_spec(files, validation=None, steps=10**6, log={"every": 1}, workers=1)
     train = ("train", write_spec(tmp_path, train), "--device", "cpu", "-o", "run")
@@ -148,6 +149,7 @@ def disk(tmp_path):
     subprocess.run(["umount", str(folder)], capture_output=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_process_with_the_last_checkpoint_whole(files, tmp_path, disk):
     spec = make_spec(files, validation=None, steps=6, checkpoints={"every": 2, "last": 9})
     train = ("train", write_spec(tmp_path, spec), "--device", "cpu", "-o")

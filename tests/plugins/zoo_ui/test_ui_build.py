@@ -142,6 +142,7 @@ def test_a_swap_becomes_a_comparison(build, tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_a_spec_without_training_is_measured_and_gets_a_section_train(build, tmp_path, monkeypatch):
     from zoo_lab.compare.study_file import StudySettings, read_study
 

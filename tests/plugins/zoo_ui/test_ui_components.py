@@ -27,6 +27,7 @@ def test_components_are_searched_and_walked_with_the_keyboard(visit, server):
     sync_api.expect(page.get_by_label("Search")).to_have_value("additive bahdanau")
 
 
+@pytest.mark.slow
 def test_a_component_has_its_formula_and_runs_its_laws(visit, server):
     tab = visit(viewport={"width": 1280, "height": 860})
     page = tab.page
@@ -82,6 +83,7 @@ def test_every_formula_of_a_component_is_rendered(visit, server):
     assert failed == []
 
 
+@pytest.mark.slow
 def test_components_of_a_third_party_plugin_are_shown(visit, tmp_path):
     site = tmp_path / "site"
     info = site / "stranger-1.0.dist-info"

@@ -200,6 +200,7 @@ def hub(tmp_path):
         assert code == 0
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub_is_loaded_and_run(visit, hub, tmp_path):
     hub, server = hub
     arguments = ("push", "g2p-bahdanau", NAME)
