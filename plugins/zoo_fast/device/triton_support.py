@@ -1,4 +1,4 @@
-"""Conditions under which Triton kernels can be used."""
+"""Conditions under which Triton kernels can be used, and the precision of products on a GPU."""
 
 from __future__ import annotations
 

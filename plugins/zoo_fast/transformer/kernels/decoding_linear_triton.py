@@ -6,7 +6,6 @@ memory.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-# Conditions on constants select code at compile time, so they are not joined with others.
 
 import triton
 import triton.language as tl
