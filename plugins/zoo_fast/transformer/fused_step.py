@@ -34,7 +34,7 @@ from zoo_transformer.transformer_decoder import TransformerDecoder
 
 SOURCE_BLOCK = 32
 MAX_PROMPT_TOKENS = 64
-"""Tokens of all prompts up to which the kernels of a step process them faster; 16 in float32."""
+"""Tokens of all prompts up to which the kernels of a step process them faster; 32 in float32."""
 KERNEL_ACTIVATIONS = ("relu", "silu", "gelu", "gelu-tanh")
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -101,13 +101,14 @@ class FusedDecoding(Acceleration, ProcessesPadded):
         if not tokens.numel():
             return Declined("there are no tokens")
         is_float32 = next(iter(state.history.values())).dtype == torch.float32
-        limit, count = 16 if is_float32 else MAX_PROMPT_TOKENS, R * T
+        limit, count = 32 if is_float32 else MAX_PROMPT_TOKENS, R * T
         if T > 1 and count > limit:
             return Declined(f"there are {count} tokens")
         if T > 1 and state.rows_per_source() > 1:
             return Declined("there are several hypotheses of a source")
-        from zoo_fast.transformer.kernels.decode_step import MAX_OUTPUT_ROWS, run_blocks
+        from zoo_fast.transformer.kernels.decode_step import run_blocks
         from zoo_fast.transformer.kernels.embed import embed
+        from zoo_fast.transformer.kernels.tiles import output_rows
 
         before, added = state.rows["at"], state.tables.get("added")
         at = before
@@ -121,7 +122,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             x = x if added is None else x + added.index_select(0, at)
         if target.embedding_norm is not None:
             x = target.embedding_norm(x)
-        matrix = output_matrix(target.output)
+        matrix = output_matrix(target.output) if output_rows(x.shape[-1]) >= R else None
         x = run_blocks(
             x,
             replace(state, rows={**state.rows, "at": at}),
@@ -130,8 +131,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             final_norm=target.final_norm,
             matrix=matrix,
         )
-        has_logits = matrix is not None and R <= MAX_OUTPUT_ROWS
-        logits: Tensor = x if has_logits else target.output(x)
+        logits: Tensor = target.output(x) if matrix is None else x
         next_at = next_at if T == 1 else before + T
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
 

@@ -25,9 +25,6 @@ from zoo_fast.transformer.kernels.tiles import attention_tiles, norm_first
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 
-MAX_OUTPUT_ROWS = 64
-"""With more rows, the library's product of the output layer is faster, whatever the dtype."""
-
 
 class _Rows(NamedTuple):
     """Rows [R, D] and the norm that is still to be applied to them."""
@@ -49,9 +46,9 @@ def run_blocks(
 
     Args:
         interleaved: whether angles rotate dimensions (2i, 2i + 1), not (i, i + d/2).
+        matrix: [V, D] of the output, if its logits are to be computed.
 
-    Returns the logits [B, V] of the last token of each of the B caches if there are few and the
-    matrix [V, D] of the output is known, which then reads its weights at full speed; else the
+    Returns the logits [B, V] of the last token of each of the B caches, or without a matrix the
     states [B, D] after the final norm.
     """
     rows = _Rows(x, None)
@@ -65,7 +62,7 @@ def run_blocks(
     if rows.norm is not None and final_norm is not None:
         rows = _Rows(rows.norm(rows.x), None)
     norm = final_norm if rows.norm is None else rows.norm
-    if matrix is None or len(rows.x) > MAX_OUTPUT_ROWS:
+    if matrix is None:
         states: Tensor = rows.x if norm is None else norm(rows.x)
         return states
     return linear(normed_input(rows.x, norm), matrix)

@@ -43,6 +43,7 @@ def linear(
     BN: tl.constexpr,
     BK: tl.constexpr,
     NORM_BK: tl.constexpr,
+    SLICES: tl.constexpr,
     STAGES: tl.constexpr,
     PDL: tl.constexpr,
     LINES: tl.constexpr,
@@ -98,6 +99,7 @@ def linear(
         BN,
         BK,
         NORM_BK,
+        SLICES,
         STAGES,
     )
     acc += shift[None, :]
@@ -147,6 +149,7 @@ def project_heads(
     BN: tl.constexpr,
     BK: tl.constexpr,
     NORM_BK: tl.constexpr,
+    SLICES: tl.constexpr,
     STAGES: tl.constexpr,
     PDL: tl.constexpr,
     LINES: tl.constexpr,
@@ -215,6 +218,7 @@ def project_heads(
         BN,
         BK,
         NORM_BK,
+        SLICES,
         STAGES,
     )
     acc += shift[None, :]

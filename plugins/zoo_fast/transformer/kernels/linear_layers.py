@@ -103,7 +103,7 @@ def project_heads(
     }
     width = (H + 2 * attention.kv_heads) * D
     layers = {name: getattr(attention, name) for name in ("query", "key", "value")}
-    if uses_library(R, width, x.dtype):
+    if uses_library(R, width, x.dtype, paired=True):
         projected = {name: linear(inputs, layer) for name, layer in layers.items()}
         heads_triton.place_heads[(R, H + 2 * attention.kv_heads)](
             **projected, M=R, BN=triton.next_power_of_2(D // 2), **options
@@ -141,7 +141,7 @@ def linear(
     """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N]."""
     weight, bias = (layer, None) if isinstance(layer, Tensor) else (layer.weight, layer.bias)
     x, N = inputs.x, len(weight)
-    if uses_library(len(x), N, x.dtype):
+    if uses_library(len(x), N, x.dtype, paired=gate is not None):
         return _library_linear(inputs, layer, residual, activation=activation, gate=gate)
     output = x.new_empty(len(x), N)
     tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)

@@ -1,7 +1,8 @@
 """Parts of the Triton kernels of linear layers for few rows: norm, products, activation.
 
 Notation: M rows, K input width, N output width. A program computes BM rows of BN outputs. With one
-row, or in float32, which has no tensor cores, a thread sums its own products.
+row, or few in float32, a thread sums its own products. Tensor cores multiply more rows in float32,
+as three products of parts in TF32.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -17,6 +18,8 @@ RELU = tl.constexpr(1)
 SILU = tl.constexpr(2)
 GELU = tl.constexpr(3)
 GELU_TANH = tl.constexpr(4)
+DOT_ROWS = tl.constexpr(16)
+"""Rows from which tensor cores multiply numbers in float32."""
 
 
 @triton.jit
@@ -64,13 +67,14 @@ def load_norm(norm_weight, norm_bias, k, K, NORM: tl.constexpr):
 @triton.jit
 def _add_products(acc, a, w, BM: tl.constexpr):
     """Add the products of a [BM, BK] and w [BN, BK] to acc: [BN, BK] for one row, [BM, BN, BK] for
-    several in float32, else [BM, BN]."""
+    few in float32, else [BM, BN]."""
+    PRECISION: tl.constexpr = "tf32x3" if a.dtype == tl.float32 else "tf32"
     if BM == 1:
         acc += w.to(tl.float32) * a.to(tl.float32)
-    elif a.dtype == tl.float32:
+    elif a.dtype == tl.float32 and BM < DOT_ROWS:
         acc += w[None, :, :] * a[:, None, :]
     else:
-        acc = tl.dot(a, tl.trans(w), acc)
+        acc = tl.dot(a, tl.trans(w), acc, input_precision=PRECISION)
     return acc
 
 
@@ -156,13 +160,18 @@ def products(
     BN: tl.constexpr,
     BK: tl.constexpr,
     NORM_BK: tl.constexpr,
+    SLICES: tl.constexpr,
     STAGES: tl.constexpr,
 ):
     """Compute the products [BM, BN] of the rows of x and one or two sets of rows of weights."""
     DTYPE: tl.constexpr = x.dtype.element_ty
+    if SLICES > 1:
+        return _sliced_products(
+            x, first_rows, second_rows, rows, valid, M, K, x_m, PAIR, BM, BN, BK, SLICES, STAGES
+        )
     if BM == 1:
         acc = tl.zeros([BN, BK], tl.float32)
-    elif DTYPE == tl.float32:
+    elif DTYPE == tl.float32 and BM < DOT_ROWS:
         acc = tl.zeros([BM, BN, BK], tl.float32)
     else:
         acc = tl.zeros([BM, BN], tl.float32)
@@ -204,10 +213,51 @@ def products(
     if BM == 1:
         acc = tl.sum(acc, 1)[None, :]
         other = tl.sum(other, 1)[None, :]
-    elif DTYPE == tl.float32:
+    elif DTYPE == tl.float32 and BM < DOT_ROWS:
         acc = tl.sum(acc, 2)
         other = tl.sum(other, 2)
     return acc, other
+
+
+@triton.jit
+def _sliced_products(
+    x,
+    first_rows,
+    second_rows,
+    rows,
+    valid,
+    M,
+    K,
+    x_m,
+    PAIR: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    SLICES: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """Compute `products` of rows without a norm; each warp multiplies its slices of the inputs.
+
+    Sums of a tensor core depend on the sums before, so a warp that has all inputs would wait.
+    """
+    PRECISION: tl.constexpr = "tf32x3" if x.dtype.element_ty == tl.float32 else "tf32"
+    SLICE: tl.constexpr = BK // SLICES
+    acc = tl.zeros([SLICES, BM, BN], tl.float32)
+    other = acc
+    within_slice = (tl.arange(0, SLICES) * SLICE)[:, None, None] + tl.arange(0, SLICE)
+    for start in tl.range(0, K, BK, num_stages=STAGES):
+        k = start + within_slice  # [SLICES, 1, SLICE]
+        within = valid[None, :, None] & (k < K)
+        w = tl.load(first_rows[None, :, None] + k, mask=within, other=0.0)
+        if PAIR:
+            w2 = tl.load(second_rows[None, :, None] + k, mask=within, other=0.0)
+        a = tl.load(
+            x + rows[None, :, None] * x_m + k, mask=(rows < M)[None, :, None] & (k < K), other=0.0
+        )
+        acc = tl.dot(a, tl.permute(w, (0, 2, 1)), acc, input_precision=PRECISION)
+        if PAIR:
+            other = tl.dot(a, tl.permute(w2, (0, 2, 1)), other, input_precision=PRECISION)
+    return tl.sum(acc, 0), tl.sum(other, 0)
 
 
 @triton.jit

@@ -29,6 +29,21 @@ _WIDE = {
     ("plain", 128): (64, 16, 256, 4, 4),
 }
 """Tiles of wide layers by form and rows; reading the weights takes the time."""
+_FLOAT32_KEYS = ("BM", "BN", "BK", "SLICES", "STAGES")
+_FLOAT32 = {
+    ("heads", 16): (16, 8, 256, 8, 3),
+    ("heads", 32): (16, 16, 128, 4, 4),
+    ("paired", 16): (16, 32, 128, 4, 3),
+    ("paired", 32): (32, 32, 128, 4, 3),
+    ("output", 16): (16, 64, 64, 1, 4),
+    ("output", 32): (32, 64, 32, 1, 5),
+    ("output", 64): (64, 64, 32, 1, 4),
+    ("plain", 16): (16, 16, 256, 4, 3),
+    ("plain", 32): (32, 16, 128, 4, 4),
+    ("long", 32): (32, 16, 256, 8, 3),
+    ("large", 32): (32, 32, 128, 4, 4),
+}
+"""Tiles of layers in float32 by form and rows; layers that are long or large have more inputs."""
 PROGRAMS = 264
 """Programs that fill the device."""
 BLOCK = 64
@@ -37,7 +52,7 @@ SPLITS = {False: (64, 768), True: (128, 528)}
 """Keys of a split, and programs from which the keys are not split further; by whether a
 program has several query heads."""
 SUMMED_ROWS = 8
-"""Rows in float32 up to which the kernels are faster than the library in all layers."""
+"""Rows in float32 up to which threads sum products faster than tensor cores multiply parts."""
 PREFETCHED = 8
 """Lines of each row of weights that are loaded into the L2 cache while the kernel before runs."""
 
@@ -59,13 +74,18 @@ def linear_tiles(
         paired: whether a tile contains rows of two matrices, as with a gate.
     """
     width = triton.next_power_of_2(K)
+    plain = "output" if N >= 16384 else "plain"
+    form = "heads" if half_head is not None else "paired" if paired else plain
     if M == 1:
         block_n = 2 if paired or half_head is not None or K > 4096 else 4
         warps = 8 if K > 2048 else 4
         tiles = {"BM": 1, "BN": block_n, "BK": min(8192, width), "STAGES": 1, "num_warps": warps}
     elif dtype == torch.float32:
-        matrices = 1 if half_head is None and not paired else 2
-        tiles = _summed_tiles(M, 2 * N if paired else N, K, matrices=matrices)
+        outputs = 2 * N if paired else N
+        if sums_products(M, outputs) or (half_head or 8) % 8:
+            tiles = _summed_tiles(M, outputs, K, matrices=1 if form == plain else 2)
+        else:
+            tiles = _float32_tiles(M, N, K, form)
     elif K <= 512 and M >= 128 and N >= 2048:
         tiles = {"BM": 32, "BN": 64, "BK": 128, "STAGES": 3, "num_warps": 8}
     elif K <= 512 and N >= 2048 and half_head is None and not paired:
@@ -76,8 +96,6 @@ def linear_tiles(
         block_k, stages = (256, 3) if K <= 1024 else (512, 6)
         tiles = {"BM": 16, "BN": 16, "BK": block_k, "STAGES": stages, "num_warps": 2}
     else:
-        plain = "output" if N >= 16384 else "plain"
-        form = "heads" if half_head is not None else "paired" if paired else plain
         rows = 16 if M <= 16 else 32 if M <= 32 else 64 if M <= 64 else 128
         tiles = dict(zip(_KEYS, _WIDE[form, rows], strict=True))
         if form == "plain":
@@ -86,13 +104,29 @@ def linear_tiles(
         while half_head % tiles["BN"]:
             tiles["BN"] //= 2
     if tiles["BK"] >= K:  # the weights are loaded at once
-        return tiles | {"NORM_BK": 0, "LINES": 0}
-    return tiles | {"NORM_BK": min(width, 8192 // tiles["BM"]), "LINES": _lines(M, K, dtype)}
+        return tiles | {"NORM_BK": 0, "LINES": 0, "SLICES": 1}
+    norm = {"NORM_BK": min(width, 8192 // tiles["BM"]), "LINES": _lines(M, K, dtype)}
+    return {"SLICES": 1} | tiles | norm
+
+
+def sums_products(M: int, N: int) -> bool:
+    """Whether threads sum the products of M rows and N outputs in float32; otherwise tensor cores
+    multiply parts of the numbers."""
+    return M <= SUMMED_ROWS or (M <= 16 and N <= 1024)
+
+
+def _float32_tiles(M: int, N: int, K: int, form: str) -> dict[str, int]:
+    """Return the tiles of products of parts of numbers in float32."""
+    rows = 16 if M <= 16 else 32 if M <= 32 else 64
+    if form == "plain" and rows == 32 and K > 1024:
+        form = "long" if N <= 2048 else "large"
+    tiles = dict(zip(_FLOAT32_KEYS, _FLOAT32[form, rows], strict=True))
+    tiles["BK"] = min(tiles["BK"], max(16, triton.next_power_of_2(K)))
+    return tiles | {"num_warps": max(4, tiles["SLICES"])}
 
 
 def _summed_tiles(M: int, N: int, K: int, *, matrices: int) -> dict[str, int]:
-    """Return the tiles of products in float32, which has no tensor cores: a thread sums products of
-    its own, so a program has few rows and outputs.
+    """Return the tiles of products in float32 that threads sum: a program has few rows and outputs.
 
     Args:
         N: outputs of all matrices.
@@ -100,21 +134,25 @@ def _summed_tiles(M: int, N: int, K: int, *, matrices: int) -> dict[str, int]:
     """
     rows = min(SUMMED_ROWS, triton.next_power_of_2(M))
     if N >= 16384:
-        rows = 16 if M > SUMMED_ROWS else rows
-        outputs, inputs = {2: (8, 256), 4: (8, 256), 8: (16, 64), 16: (16, 32)}[rows]
+        outputs, inputs = (16, 64) if rows == SUMMED_ROWS else (8, 256)
     elif K <= 512:
         outputs, inputs = 4, triton.next_power_of_2(K)
-    elif M > SUMMED_ROWS and N >= 2048:
-        outputs, inputs = 8, 128
     else:
         outputs, inputs = 4, 256 if rows == SUMMED_ROWS else 512
     blocks = {"BM": rows, "BN": outputs // matrices, "BK": inputs}
     return blocks | {"STAGES": 3, "num_warps": 4}
 
 
-def uses_library(M: int, N: int, dtype: torch.dtype) -> bool:
+def uses_library(M: int, N: int, dtype: torch.dtype, *, paired: bool = False) -> bool:
     """Whether the library's product of M rows and N outputs is faster than the kernels."""
-    return dtype == torch.float32 and (16 if N < 16384 else 8) < M
+    max_rows = 128 if N >= 16384 and not paired else 32
+    return dtype == torch.float32 and max_rows < M
+
+
+def output_rows(K: int) -> int:
+    """Return the rows of K inputs up to which the kernel of the output layer is faster than the
+    library, whatever the dtype."""
+    return 64 if K > 512 else 16
 
 
 def _fill(block: int, outputs: int) -> int:

@@ -39,7 +39,7 @@ def interpreter(monkeypatch):
         # The interpreter takes time for each program.
         def tiles(M, N, K, dtype, half_head=64, paired=False):
             blocks = {"BM": 1 if M == 1 else 16, "BN": half_head, "BK": 64}
-            return blocks | {"NORM_BK": 0, "STAGES": 1, "LINES": 0, "num_warps": 4}
+            return blocks | {"NORM_BK": 0, "SLICES": 1, "STAGES": 1, "LINES": 0, "num_warps": 4}
 
         monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
 

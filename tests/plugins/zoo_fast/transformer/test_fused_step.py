@@ -57,7 +57,7 @@ def interpreter(monkeypatch):
         def tiles(M, N, K, dtype, half_head=64, paired=False):
             blocks = {"BM": 1 if M == 1 else 16, "BN": half_head, "BK": 64 if N == 128 else 128}
             one_pass = blocks["BK"] >= K
-            launch = {"STAGES": 1, "LINES": 0, "num_warps": 4}
+            launch = {"SLICES": 1, "STAGES": 1, "LINES": 0, "num_warps": 4}
             return blocks | {"NORM_BK": 0 if one_pass else 64} | launch
 
         monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
@@ -126,7 +126,7 @@ def test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch):
 def test_products_of_the_library_give_the_same_logits(case, monkeypatch):
     from zoo_fast.transformer.kernels import linear_layers
 
-    monkeypatch.setattr(linear_layers, "uses_library", lambda M, N, dtype: M > 1)
+    monkeypatch.setattr(linear_layers, "uses_library", lambda M, N, dtype, paired: M > 1)
     monkeypatch.delattr(linear_layers.decoding_linear_triton, "project_heads")
     test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch)
 
@@ -139,11 +139,33 @@ def test_summed_products_give_the_same_logits(case, monkeypatch):
 
     def tiles(M, N, K, dtype, half_head=64, paired=False):
         blocks = {"BM": 2, "BN": half_head, "BK": 64}
-        launch = {"STAGES": 1, "LINES": 0, "num_warps": 4}
+        launch = {"SLICES": 1, "STAGES": 1, "LINES": 0, "num_warps": 4}
         return blocks | {"NORM_BK": 0 if K <= 64 else 64} | launch
 
     monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
     test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
+
+
+@pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
+@torch.no_grad()
+def test_sliced_products_give_the_same_logits(case, monkeypatch):
+    from zoo_fast.transformer.kernels import linear_layers
+
+    def tiles(M, N, K, dtype, half_head=64, paired=False):
+        blocks = {"BM": 16, "BN": half_head, "BK": 64, "SLICES": 2}
+        return blocks | {"NORM_BK": 64, "STAGES": 2, "LINES": 0, "num_warps": 2}
+
+    monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
+    test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(DEVICE == "cpu", reason="torch finds no CUDA device")
+@pytest.mark.parametrize("rows", [8, 12, 20, 40])
+@pytest.mark.parametrize("case", CASES)
+@torch.no_grad()
+def test_steps_of_many_rows_equal_the_forward_pass(case, rows):
+    test_steps_after_a_prompt_equal_the_forward_pass(case, rows)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +198,10 @@ def test_the_tokens_of_a_prompt_are_rows(case, split, monkeypatch):
 @torch.no_grad()
 def test_long_prompts_and_several_hypotheses_are_declined():
     decoder = make_decoder("llama")
-    state = decoder.start(make_memory(decoder, 2), steps=9)
-    tokens = torch.ones(2, 9, dtype=torch.long, device=DEVICE)
+    state = decoder.start(make_memory(decoder, 2), steps=17)
+    tokens = torch.ones(2, 17, dtype=torch.long, device=DEVICE)
     fused = FusedDecoding()
-    assert fused.process_prompt(decoder, tokens, state).reason == "there are 18 tokens"
+    assert fused.process_prompt(decoder, tokens, state).reason == "there are 34 tokens"
     assert fused.step(decoder, tokens[:, :2], state).reason == "there are 2 tokens"
     reason = fused.process_prompt(decoder, tokens[:, :2].repeat(2, 1), state.repeat(2)).reason
     assert reason == "there are several hypotheses of a source"

@@ -13,6 +13,8 @@ from zoo_fast.transformer.kernels.tiles import (
     attention_tiles,
     fit_stages,
     linear_tiles,
+    norm_first,
+    uses_library,
 )
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -71,7 +73,7 @@ def test_products_of_published_sizes(rows, outputs, inputs, gated, dtype):
     check_linear(rows, outputs, inputs, gated, dtype)
 
 
-@pytest.mark.parametrize("rows", [17, 65])
+@pytest.mark.parametrize("rows", [5, 17, 65])
 @pytest.mark.parametrize("case", CASES)
 def test_products_with_the_tiles_of_wide_layers(case, rows, monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "interpret")
@@ -89,11 +91,31 @@ def test_products_of_float32(case, rows, monkeypatch):
 @pytest.mark.parametrize("matrices", [1, 2])
 @pytest.mark.parametrize(("outputs", "inputs"), [(512, 512), (3072, 768), (128_256, 2048)])
 def test_a_thread_sums_few_products_of_float32(outputs, inputs, matrices):
-    for rows in range(2, 17):
+    for rows in range(2, 9):
         tiles = linear_tiles(rows, outputs, inputs, dtype=torch.float32, paired=matrices == 2)
-        assert tiles["BM"] <= 16
+        assert tiles["BM"] <= 8
         sums = tiles["BM"] * tiles["BN"] * tiles["BK"] * matrices
         assert sums <= 128 * 32 * tiles["num_warps"]  # of 255 registers
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize(
+    "form", [{}, {"paired": True}, {"half_head": 32}, {"half_head": 12}], ids=str
+)
+@pytest.mark.parametrize(
+    ("outputs", "inputs"), [(768, 3072), (3072, 60), (4096, 14_336), (32_768, 512)]
+)
+def test_each_warp_has_a_slice_of_the_inputs(outputs, inputs, form, dtype):
+    for rows in range(2, 200):
+        if uses_library(rows, outputs, dtype, paired=bool(form)):
+            continue
+        tiles = linear_tiles(rows, outputs, inputs, dtype=dtype, **form)
+        if tiles["SLICES"] > 1:
+            assert norm_first(rows, inputs, dtype)  # which these products do not compute
+            assert tiles["SLICES"] == tiles["num_warps"]
+            assert tiles["BK"] // tiles["SLICES"] >= 32
+            assert tiles["BM"] >= 16
+            assert tiles["BN"] >= 8
 
 
 @torch.no_grad()
