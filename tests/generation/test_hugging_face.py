@@ -58,7 +58,10 @@ def test_greedy_on_fifty_prompts():
 
 
 @pytest.mark.parametrize("early_stopping", [False, True, "never"])
-@pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize(
+    "length_penalty",
+    [*(pytest.param(value, marks=pytest.mark.slow) for value in (-1.0, 1.0, 2.0)), 0.0, 0.6],
+)
 def test_beam_of_four_on_fifty_prompts(length_penalty, early_stopping):
     options = {"length_penalty": length_penalty, "early_stopping": early_stopping}
     tokens, scores = generate_transformers(prompts(), num_beams=4, n_best=4, **options)

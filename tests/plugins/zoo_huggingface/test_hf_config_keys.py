@@ -2,7 +2,7 @@
 
 import pytest
 import transformers as hf
-from hf_models import MODELS
+from hf_models import MODELS, SAME_CODE
 from hf_switch_kit import (
     ARCHITECTURES,
     IMPORTERS,
@@ -19,17 +19,6 @@ from zoo_huggingface.config_keys import OLDER_DEFAULTS, read_defaults
 
 pytestmark = pytest.mark.filterwarnings("ignore:longrope")  # texts are long enough for it
 ATOL = 1e-4
-
-
-SAME_CODE = (
-    *("mistral", "qwen2", "qwen3", "olmo2", "phi3", "starcoder2", "smollm3", "gemma", "phi"),
-    *("mixtral", "qwen2_moe", "qwen3_moe"),
-    *("distilbert", "xlm-roberta", "camembert"),
-    *("mbart", "pegasus", "m2m_100", "mt5", "hubert", "wavlm", "siglip", "deit"),
-    *("clip_text_model", "clip_vision_model", "siglip_text_model", "siglip_vision_model"),
-)
-"""Architectures whose importers are those of others with other values; in each run, random and
-fuzzed configs compare them with transformers."""
 
 
 @pytest.fixture(

@@ -3,16 +3,24 @@
 import pytest
 import torch
 from hf_model_kit import compare_logits, export_and_load, hf_model, import_and_load
-from hf_models import MODELS
+from hf_models import MODELS, SAME_CODE
 
 import zoo
 
 ATOL = 1e-5
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def name(request):
-    return request.param
+def pytest_generate_tests(metafunc):
+    """Run the tests with each model; exports of the same code, which random configs have too, are
+    slow tests."""
+    is_export = "exported" in metafunc.fixturenames
+    names = [
+        pytest.param(
+            name, marks=pytest.mark.slow if is_export and config.model_type in SAME_CODE else ()
+        )
+        for name, (_, config) in MODELS.items()
+    ]
+    metafunc.parametrize("name", names, scope="module")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from recipe_kit import write_recipe
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def objects_of_other_tests():
     """Exclude the objects of earlier tests from garbage collection, which each benchmark runs."""
     gc.collect()

@@ -81,7 +81,9 @@ def test_products_with_the_tiles_of_wide_layers(case, rows, monkeypatch):
     check_linear(rows, *CASES[case], torch.float16)
 
 
-@pytest.mark.parametrize("rows", [2, 3, 8, 11, 17])
+@pytest.mark.parametrize(
+    "rows", [3, 11, 17, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 8))]
+)
 @pytest.mark.parametrize("case", [*CASES, "short rows"])
 def test_products_of_float32(case, rows, monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "interpret")
