@@ -82,6 +82,7 @@ def linear_tiles(
         tiles = {"BM": 1, "BN": block_n, "BK": min(8192, width), "STAGES": 1, "num_warps": warps}
     elif dtype == torch.float32:
         outputs = 2 * N if paired else N
+        # Tensor cores multiply eight outputs at a time.
         if sums_products(M, outputs) or (half_head or 8) % 8:
             tiles = _summed_tiles(M, outputs, K, matrices=1 if form == plain else 2)
         else:
