@@ -10,7 +10,7 @@ import triton
 from torch import Tensor, nn
 
 from zoo.plugin import Attention
-from zoo_fast.device.triton_support import dependent_launch
+from zoo_fast.device.triton_support import dependent_launch, shared_memory
 from zoo_fast.transformer.cached_state import SLOTS, CachedState
 from zoo_fast.transformer.kernels import attention_triton
 from zoo_fast.transformer.kernels.linear_layers import (
@@ -21,7 +21,7 @@ from zoo_fast.transformer.kernels.linear_layers import (
     project_heads,
     tokens_per_cache,
 )
-from zoo_fast.transformer.kernels.tiles import attention_tiles, norm_first
+from zoo_fast.transformer.kernels.tiles import attention_tiles, fit_attention, norm_first
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 
@@ -135,7 +135,9 @@ def _attend(
     W = R // len(mask)
     tokens = tokens_per_cache(queries, state)
     tiles = attention_tiles(R, groups, H // groups, S, D, dtype=queries.dtype, cached=cached)
-    splits, width = tiles["SPLITS"], triton.next_power_of_2(D)
+    width = triton.next_power_of_2(D)
+    tiles = fit_attention(tiles, width, queries.dtype, shared_memory(queries.device))
+    splits = tiles["SPLITS"]
     context = torch.empty_like(queries)
     partial = queries.new_empty(R, H, splits, D, dtype=torch.float32) if splits > 1 else context
     lse = queries.new_empty(R, H, splits, dtype=torch.float32) if splits > 1 else context

@@ -9,6 +9,7 @@ as three products of parts in TF32.
 # Conditions on constants select code at compile time, so they are not joined with others.
 # ruff: noqa: SIM300
 
+import torch
 import triton
 import triton.language as tl
 
@@ -19,7 +20,9 @@ SILU = tl.constexpr(2)
 GELU = tl.constexpr(3)
 GELU_TANH = tl.constexpr(4)
 DOT_ROWS = tl.constexpr(16)
-"""Rows from which tensor cores multiply numbers in float32."""
+"""Rows of a program from which tensor cores multiply numbers in float32."""
+FLOAT32 = tl.constexpr("tf32x3" if torch.version.hip is None else "ieee")
+"""Precision of products of numbers in float32; AMD's tensor cores need no parts."""
 
 
 @triton.jit
@@ -68,7 +71,7 @@ def load_norm(norm_weight, norm_bias, k, K, NORM: tl.constexpr):
 def _add_products(acc, a, w, BM: tl.constexpr):
     """Add the products of a [BM, BK] and w [BN, BK] to acc: [BN, BK] for one row, [BM, BN, BK] for
     few in float32, else [BM, BN]."""
-    PRECISION: tl.constexpr = "tf32x3" if a.dtype == tl.float32 else "tf32"
+    PRECISION: tl.constexpr = FLOAT32 if a.dtype == tl.float32 else None
     if BM == 1:
         acc += w.to(tl.float32) * a.to(tl.float32)
     elif a.dtype == tl.float32 and BM < DOT_ROWS:
@@ -166,6 +169,7 @@ def products(
     """Compute the products [BM, BN] of the rows of x and one or two sets of rows of weights."""
     DTYPE: tl.constexpr = x.dtype.element_ty
     if SLICES > 1:
+        tl.static_assert(NORM == 0)
         return _sliced_products(
             x, first_rows, second_rows, rows, valid, M, K, x_m, PAIR, BM, BN, BK, SLICES, STAGES
         )
@@ -240,7 +244,7 @@ def _sliced_products(
 
     Sums of a tensor core depend on the sums before, so a warp that has all inputs would wait.
     """
-    PRECISION: tl.constexpr = "tf32x3" if x.dtype.element_ty == tl.float32 else "tf32"
+    PRECISION: tl.constexpr = FLOAT32 if x.dtype.element_ty == tl.float32 else None
     SLICE: tl.constexpr = BK // SLICES
     acc = tl.zeros([SLICES, BM, BN], tl.float32)
     other = acc

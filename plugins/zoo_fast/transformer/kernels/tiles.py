@@ -167,7 +167,7 @@ def norm_first(M: int, K: int, dtype: torch.dtype) -> bool:
     """Whether a separate kernel computes the norm before linear layers.
 
     Programs that all normalise the rows take longer than one kernel more, unless the rows are short
-    or only one. The library does not normalise.
+    or only one. Neither products of sliced inputs nor the library normalise.
     """
     return M > 1 and (K > 512 or (dtype == torch.float32 and M > SUMMED_ROWS))
 
@@ -219,6 +219,32 @@ def attention_tiles(
         block, warps = 64, 2
     is_static = not cached and block >= S
     return sizes | {"BG": 1, "BS": block, "STATIC": is_static, "num_warps": warps}
+
+
+def fit_attention(
+    tiles: dict[str, Any], width: int, dtype: torch.dtype, shared_memory: int
+) -> dict[str, Any]:
+    """Return the tiles with fewer stages, then fewer keys, as the shared memory of a program holds.
+
+    Args:
+        width: of a head, a power of two.
+        shared_memory: bytes.
+    """
+    fitted = dict(tiles)
+    while "num_stages" in fitted and shared_memory < _attention_bytes(fitted, width, dtype):
+        if fitted["num_stages"] > 2:
+            fitted["num_stages"] -= 1
+        elif fitted["BS"] > 16:
+            fitted["BS"] //= 2
+        else:
+            break
+    return fitted
+
+
+def _attention_bytes(tiles: dict[str, Any], width: int, dtype: torch.dtype) -> int:
+    """Return the bytes of the keys and values of all stages but one, of queries and of weights."""
+    loaded = (tiles["num_stages"] - 1) * tiles["BS"] * width
+    return int(2 * dtype.itemsize * (loaded + tiles["BG"] * (width + tiles["BS"])))
 
 
 def _splits(programs: int, S: int, *, grouped: bool) -> int:

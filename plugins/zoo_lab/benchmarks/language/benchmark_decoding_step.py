@@ -27,7 +27,7 @@ GOALS = {
 }
 """Seconds by batch and context, for the size '1b' on an H200."""
 FLOAT32_GOALS = {2: 2.4e-3, 4: 2.4e-3, 8: 2.4e-3, 16: 2.4e-3, 32: 3.6e-3}
-"""Seconds by batch: two and three times the bound, since a product has three parts in TF32."""
+"""Seconds by batch: two and three times the bound; products of 32 rows have three parts in TF32."""
 COMPARED = (8, 64)
 """Batches for which the peer is measured: its compilation takes half a minute."""
 

@@ -1,16 +1,20 @@
 """Tiles of the decoding kernels, and linear layers computed with them."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
 
 pytest.importorskip("triton")
 
-from zoo_fast.transformer.kernels.linear_layers import LayerInput, linear
+from zoo_fast.transformer.cached_state import SLOTS
+from zoo_fast.transformer.kernels.linear_layers import LayerInput, linear, project_heads
 from zoo_fast.transformer.kernels.tiles import (
     PROGRAMS,
     SPLIT,
     attention_tiles,
+    fit_attention,
     fit_stages,
     linear_tiles,
     norm_first,
@@ -118,6 +122,49 @@ def test_each_warp_has_a_slice_of_the_inputs(outputs, inputs, form, dtype):
             assert tiles["BK"] // tiles["SLICES"] >= 32
             assert tiles["BM"] >= 16
             assert tiles["BN"] >= 8
+
+
+@pytest.mark.parametrize("width", [64, 128, 256])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_grouped_attention_fits_the_shared_memory(width, dtype):
+    tiles = attention_tiles(1, 8, 4, 1024, width, dtype=dtype, cached=True)
+    for available in (99_000, 166_000, 231_000):
+        fitted = fit_attention(tiles, width, dtype, available)
+        size, keys = dtype.itemsize, fitted["BS"]
+        loaded = (fitted["num_stages"] - 1) * 2 * keys * width * size
+        assert loaded + 2 * 16 * (width + keys) * size <= available
+        assert keys >= 16
+        assert fitted["num_stages"] >= 2
+    assert fit_attention(tiles, 64, dtype, 231_000) == tiles
+
+
+@pytest.mark.parametrize(("heads", "rows"), [(33, 12), (4, 20)])
+@torch.no_grad()
+def test_heads_with_sliced_inputs(heads, rows, monkeypatch):
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    torch.manual_seed(0)
+    D, K = 32, 300
+    layers = {
+        name: nn.Linear(K, count * D, device=DEVICE)
+        for name, count in (("query", heads), ("key", 1), ("value", 1))
+    }
+    tiles = linear_tiles(rows, (heads + 2) * D, K, dtype=torch.float32, half_head=D // 2)
+    assert tiles["SLICES"] > 1
+    caches = {f"0.{name}": torch.zeros(rows, 1, 1, D, device=DEVICE) for name in ("keys", "values")}
+    at = torch.zeros(rows, dtype=torch.long, device=DEVICE)
+    state = SimpleNamespace(rows={"at": at, SLOTS: at[:, None]}, tables={}, history=caches)
+    attention = SimpleNamespace(heads=heads, kv_heads=1, head_dim=D, **layers)
+    x = torch.randn(rows, K, device=DEVICE)
+    found = project_heads(LayerInput(x, None, None), state, attention, 0, interleaved=False)
+    for actual, name in zip((found, *caches.values()), layers, strict=True):
+        torch.testing.assert_close(actual.flatten(1), layers[name](x), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(DEVICE == "cpu", reason="torch finds no CUDA device")
+@pytest.mark.parametrize(("heads", "rows"), [(33, 12), (4, 20)])
+def test_heads_with_sliced_inputs_on_a_gpu(heads, rows, monkeypatch):
+    test_heads_with_sliced_inputs(heads, rows, monkeypatch)
 
 
 @torch.no_grad()
