@@ -108,7 +108,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             return Declined("there are several hypotheses of a source")
         from zoo_fast.transformer.kernels.decode_step import run_blocks
         from zoo_fast.transformer.kernels.embed import embed
-        from zoo_fast.transformer.kernels.tiles import output_rows
+        from zoo_fast.transformer.kernels.tiles import max_output_rows
 
         before, added = state.rows["at"], state.tables.get("added")
         at = before
@@ -122,7 +122,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             x = x if added is None else x + added.index_select(0, at)
         if target.embedding_norm is not None:
             x = target.embedding_norm(x)
-        matrix = output_matrix(target.output) if output_rows(x.shape[-1]) >= R else None
+        matrix = output_matrix(target.output) if max_output_rows(x.shape[-1]) >= R else None
         x = run_blocks(
             x,
             replace(state, rows={**state.rows, "at": at}),

@@ -233,7 +233,7 @@ ALL = [BERT, ROBERTA, DISTILBERT, GPT2, LLAMA, MISTRAL, QWEN2, *published_seq2se
 ALL += [LLAMA_3, QWEN3, OLMO2, PHI3, OPT, BLOOM, STARCODER2, GPT_NEO, PYTHIA, GPTJ, PHI]
 ALL += [FALCON, GEMMA, GEMMA2, GEMMA3, SMOLLM3, DEBERTA_V3, MODERNBERT]
 ALL += [*published_experts.ALL, *published_vision.ALL]
-LARGE = ("qwen2_moe", "qwen3_moe", "gpt_oss")  # thousands of experts, as those of Mixtral
+LARGE = ("qwen2_moe", "qwen3_moe", "gpt_oss")  # thousands of modules; Mixtral has experts too
 each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
 
 

@@ -12,7 +12,7 @@ of keys, which SHARE programs read.
 import triton
 import triton.language as tl
 
-from zoo_fast.transformer.kernels.products_triton import FLOAT32
+from zoo_fast.transformer.kernels.products_triton import FLOAT32_PRECISION
 
 
 @triton.jit
@@ -27,7 +27,7 @@ def _load_rows(start, slot, s, within, d, D: tl.constexpr, stride_b, stride_s):
 @triton.jit
 def _add_block(q, k, v, valid, scale, highest, total, acc, BG: tl.constexpr):
     """Add a block of keys to the highest score [BG], the sum [BG] and the context [BG, BD]."""
-    PRECISION: tl.constexpr = FLOAT32 if q.dtype == tl.float32 else None
+    PRECISION: tl.constexpr = FLOAT32_PRECISION if q.dtype == tl.float32 else None
     if BG == 1:
         scores = tl.sum(q.to(tl.float32) * k.to(tl.float32), 1)[None, :]
     else:

@@ -21,7 +21,7 @@ GELU = tl.constexpr(3)
 GELU_TANH = tl.constexpr(4)
 DOT_ROWS = tl.constexpr(16)
 """Rows of a program from which tensor cores multiply numbers in float32."""
-FLOAT32 = tl.constexpr("tf32x3" if torch.version.hip is None else "ieee")
+FLOAT32_PRECISION = tl.constexpr("tf32x3" if torch.version.hip is None else "ieee")
 """Precision of products of numbers in float32; AMD's tensor cores need no parts."""
 
 
@@ -71,7 +71,7 @@ def load_norm(norm_weight, norm_bias, k, K, NORM: tl.constexpr):
 def _add_products(acc, a, w, BM: tl.constexpr):
     """Add the products of a [BM, BK] and w [BN, BK] to acc: [BN, BK] for one row, [BM, BN, BK] for
     few in float32, else [BM, BN]."""
-    PRECISION: tl.constexpr = FLOAT32 if a.dtype == tl.float32 else None
+    PRECISION: tl.constexpr = FLOAT32_PRECISION if a.dtype == tl.float32 else None
     if BM == 1:
         acc += w.to(tl.float32) * a.to(tl.float32)
     elif a.dtype == tl.float32 and BM < DOT_ROWS:
@@ -244,7 +244,7 @@ def _sliced_products(
 
     Sums of a tensor core depend on the sums before, so a warp that has all inputs would wait.
     """
-    PRECISION: tl.constexpr = FLOAT32 if x.dtype.element_ty == tl.float32 else None
+    PRECISION: tl.constexpr = FLOAT32_PRECISION if x.dtype.element_ty == tl.float32 else None
     SLICE: tl.constexpr = BK // SLICES
     acc = tl.zeros([SLICES, BM, BN], tl.float32)
     other = acc

@@ -43,7 +43,8 @@ _FLOAT32 = {
     ("long", 32): (32, 16, 256, 8, 3),
     ("large", 32): (32, 32, 128, 4, 4),
 }
-"""Tiles of layers in float32 by form and rows; layers that are long or large have more inputs."""
+"""Tiles of layers in float32 by form and rows; plain ones with more than 1024 inputs are long, or
+large if they have more than 2048 outputs too."""
 PROGRAMS = 264
 """Programs that fill the device."""
 BLOCK = 64
@@ -82,8 +83,7 @@ def linear_tiles(
         tiles = {"BM": 1, "BN": block_n, "BK": min(8192, width), "STAGES": 1, "num_warps": warps}
     elif dtype == torch.float32:
         outputs = 2 * N if paired else N
-        # Tensor cores multiply eight outputs at a time.
-        if sums_products(M, outputs) or (half_head or 8) % 8:
+        if _sums_products(M, outputs, half_head):
             tiles = _summed_tiles(M, outputs, K, matrices=1 if form == plain else 2)
         else:
             tiles = _float32_tiles(M, N, K, form)
@@ -110,10 +110,11 @@ def linear_tiles(
     return {"SLICES": 1} | tiles | norm
 
 
-def sums_products(M: int, N: int) -> bool:
-    """Whether threads sum the products of M rows and N outputs in float32; otherwise tensor cores
-    multiply parts of the numbers."""
-    return M <= SUMMED_ROWS or (M <= 16 and N <= 1024)
+def _sums_products(M: int, N: int, half_head: int | None) -> bool:
+    """Whether threads sum the products of M rows and N outputs in float32; otherwise tensor cores,
+    which compute eight outputs at a time, multiply parts of the numbers."""
+    has_eights = half_head is None or half_head % 8 == 0
+    return M <= SUMMED_ROWS or (M <= 16 and N <= 1024) or not has_eights
 
 
 def _float32_tiles(M: int, N: int, K: int, form: str) -> dict[str, int]:
@@ -150,7 +151,7 @@ def uses_library(M: int, N: int, dtype: torch.dtype, *, paired: bool = False) ->
     return dtype == torch.float32 and max_rows < M
 
 
-def output_rows(K: int) -> int:
+def max_output_rows(K: int) -> int:
     """Return the rows of K inputs up to which the kernel of the output layer is faster than the
     library, whatever the dtype."""
     return 64 if K > 512 else 16

@@ -104,38 +104,45 @@ def test_a_thread_sums_few_products_of_float32(outputs, inputs, matrices):
         assert sums <= 128 * 32 * tiles["num_warps"]  # of 255 registers
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize(
-    "form", [{}, {"paired": True}, {"half_head": 32}, {"half_head": 12}], ids=str
+    ("outputs", "inputs", "form", "first"),
+    [
+        (768, 3072, {}, 17),
+        (4096, 14_336, {}, 9),
+        (4096, 768, {"paired": True}, 9),
+        (32_768, 512, {"paired": True}, 9),
+        (3072, 768, {"half_head": 32}, 9),
+        (3072, 768, {"half_head": 12}, None),  # not a multiple of eight
+        (3072, 60, {}, None),  # loaded at once
+        (32_768, 512, {}, None),  # enough programs
+    ],
 )
-@pytest.mark.parametrize(
-    ("outputs", "inputs"), [(768, 3072), (3072, 60), (4096, 14_336), (32_768, 512)]
-)
-def test_each_warp_has_a_slice_of_the_inputs(outputs, inputs, form, dtype):
+def test_each_warp_has_a_slice_of_the_inputs(outputs, inputs, form, first):
+    sliced = []
     for rows in range(2, 200):
-        if uses_library(rows, outputs, dtype, paired=bool(form)):
+        if uses_library(rows, outputs, torch.float32, paired=bool(form)):
             continue
-        tiles = linear_tiles(rows, outputs, inputs, dtype=dtype, **form)
+        tiles = linear_tiles(rows, outputs, inputs, dtype=torch.float32, **form)
         if tiles["SLICES"] > 1:
-            assert norm_first(rows, inputs, dtype)  # which these products do not compute
+            sliced.append(rows)
+            assert norm_first(rows, inputs, torch.float32)  # which these products do not compute
             assert tiles["SLICES"] == tiles["num_warps"]
             assert tiles["BK"] // tiles["SLICES"] >= 32
             assert tiles["BM"] >= 16
             assert tiles["BN"] >= 8
+    assert sliced == ([] if first is None else list(range(first, 33)))
 
 
-@pytest.mark.parametrize("width", [64, 128, 256])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
-def test_grouped_attention_fits_the_shared_memory(width, dtype):
-    tiles = attention_tiles(1, 8, 4, 1024, width, dtype=dtype, cached=True)
-    for available in (99_000, 166_000, 231_000):
-        fitted = fit_attention(tiles, width, dtype, available)
-        size, keys = dtype.itemsize, fitted["BS"]
-        loaded = (fitted["num_stages"] - 1) * 2 * keys * width * size
-        assert loaded + 2 * 16 * (width + keys) * size <= available
-        assert keys >= 16
-        assert fitted["num_stages"] >= 2
-    assert fit_attention(tiles, 64, dtype, 231_000) == tiles
+@pytest.mark.parametrize(("width", "needed"), [(64, 81_920), (128, 155_648), (256, 303_104)])
+def test_grouped_attention_fits_the_shared_memory(width, needed):
+    """Triton 3.6 allocates the needed bytes for these tiles, on a device of capability 9.0."""
+    tiles = attention_tiles(1, 8, 4, 1024, width, dtype=torch.float32, cached=True)
+    assert fit_attention(tiles, width, torch.float32, needed) == tiles
+    fitted = fit_attention(tiles, width, torch.float32, needed - 1)
+    assert fitted == tiles | {"num_stages": tiles["num_stages"] - 1}
+    small = fit_attention(tiles, width, torch.float32, 70_000)
+    # 90,112 bytes with a width of 128, 64 keys and two stages; 67,584 with 256, 16 and two
+    assert (small["BS"], small["num_stages"]) == ({64: 64, 128: 32, 256: 16}[width], 2)
 
 
 @pytest.mark.parametrize(("heads", "rows"), [(33, 12), (4, 20)])
