@@ -124,6 +124,26 @@ def test_compiled_models_use_the_reference_path(model):
     assert _calls(model[0]) == 1  # of the call that is not compiled
 
 
+def test_a_call_does_not_ask_an_acceleration_that_its_mode_excludes():
+    asked = []
+
+    class NotDifferentiable(TinyAcceleration):
+        differentiable = False
+
+        def why_not(self, target, device):
+            asked.append(target)
+
+    registry = ComponentRegistry().with_components([NotDifferentiable], plugin="test")
+    layers = zoo.accelerate(TwoLayers(), registry=registry)
+    layers(X)
+    with torch.no_grad():
+        torch.compile(layers, backend="eager")(X)
+    assert not asked
+    with torch.no_grad():
+        layers(X)
+    assert asked == [layers]
+
+
 def test_copies_and_saved_models_are_plain(model):
     for other in (copy.deepcopy(model), copy.copy(model[0])):
         first = other[0] if isinstance(other, nn.Sequential) else other

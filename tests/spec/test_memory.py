@@ -131,6 +131,8 @@ def test_memory_of_a_machine_and_of_containers(tmp_path):
     _write(tmp_path, {"proc/self/cgroup": "4:memory:/outside\n1:cpu:/\n0::/\n"})
     _write(tmp_path / "sys/fs/cgroup/memory", V1)
     assert host_bytes(tmp_path) == (16 - 8 + 1 + 4) * 1024
+    _write(tmp_path / "sys/fs/cgroup/memory", {"memory.limit_in_bytes": "9223372036854771712"})
+    assert host_bytes(tmp_path) == (32 + 4) * 1024  # as without a limit
 
 
 @pytest.mark.gpu

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import nn
 
-from zoo.acceleration.conditions import device_of, is_off, why_not
+from zoo.acceleration.conditions import device_of, is_off, why_not_class, why_not_object
 from zoo.errors import ZooError
 from zoo.interfaces import Acceleration, Declined
 from zoo.interfaces.module_parts import each_part
@@ -30,6 +30,9 @@ _DISABLED = "_accelerations_disabled"
 
 class Accelerated:
     """Marks the classes of accelerated objects; saved, pickled and copied objects are plain."""
+
+    _found_accelerations: ClassVar[Sequence[tuple[type[Acceleration], frozenset[str]]]] = ()
+    """The accelerations of the class, and the packages whose classes each knows."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         reduced = super().__reduce_ex__(protocol)
@@ -80,25 +83,23 @@ def accelerate(
         for cls in set(map(type, parts))
         if issubclass(cls, Accelerated) != (_plain(cls) in found)
     }
-    for part in parts if changed else ():
+    if not changed:
+        return target
+    for part in parts:
         if type(part) not in changed:
             continue
         plain = plain_class(part)
         if is_accelerated(part):
-            part.__class__ = plain
-            delattr(part, _BOUND)
+            object.__setattr__(part, "__class__", plain)
+            del vars(part)[_BOUND]
         else:
             if plain not in classes:
-                classes[plain] = _accelerated_class(plain, found[plain])
-            setattr(part, _BOUND, tuple(_create(each, registry) for each in found[plain]))
-            part.__class__ = classes[plain]
+                classes[plain] = _accelerated_class(plain, found[plain], registry)
+            own: type[Accelerated] = classes[plain]
+            # Without `__setattr__` of the module, which is slow.
+            vars(part)[_BOUND] = tuple(_create(*each) for each in own._found_accelerations)
+            object.__setattr__(part, "__class__", own)
     return target
-
-
-def _create(cls: type[Acceleration], registry: ComponentRegistry) -> Acceleration:
-    acceleration = cls()
-    acceleration.packages = known_packages(cls, registry)
-    return acceleration
 
 
 def known_packages(cls: type[Acceleration], registry: ComponentRegistry) -> frozenset[str]:
@@ -107,6 +108,12 @@ def known_packages(cls: type[Acceleration], registry: ComponentRegistry) -> froz
     targets = {plugin.target.partition(".")[0]: plugin.distribution for plugin in registry.plugins}
     related = {name for name, of in targets.items() if of == targets.get(own)}
     return frozenset({"torch", "zoo", own, cls.serves.__module__.partition(".")[0], *related})
+
+
+def _create(cls: type[Acceleration], packages: frozenset[str]) -> Acceleration:
+    acceleration = cls()
+    acceleration.packages = packages
+    return acceleration
 
 
 def is_accelerated(target: Any) -> bool:
@@ -134,28 +141,48 @@ def reference(target: Any, method: str) -> Callable[..., Any]:
     return partial(getattr(plain_class(target), method), target)
 
 
-def _accelerated_class(plain: type[Any], found: Sequence[type[Acceleration]]) -> type[Any]:
+def _accelerated_class(
+    plain: type[Any], found: Sequence[type[Acceleration]], registry: ComponentRegistry
+) -> type[Any]:
     methods = {name for each in found for name in each.methods()}
-    members: dict[str, Any] = {name: _dispatch(plain, name) for name in sorted(methods)}
+    members: dict[str, Any] = {name: _dispatch(plain, name, found) for name in sorted(methods)}
+    members["_found_accelerations"] = tuple(
+        (each, known_packages(each, registry)) for each in found
+    )
     for name in ("__module__", "__qualname__", "__doc__"):
         members[name] = getattr(plain, name)
     return type(plain.__name__, (Accelerated, plain), members)
 
 
-def _dispatch(plain: type[Any], name: str) -> Callable[..., Any]:
+def _dispatch(
+    plain: type[Any], name: str, found: Sequence[type[Acceleration]]
+) -> Callable[..., Any]:
     original: Callable[..., Any] = getattr(plain, name)
+    # Chosen once, so that no call asks the others, and torch.compile guards nothing of them.
+    places = {
+        (compiling, gradients): tuple(
+            place
+            for place, each in enumerate(found)
+            if name in each.methods()
+            and why_not_class(each, compiling=compiling, gradients=gradients) is None
+        )
+        for compiling in (False, True)
+        for gradients in (False, True)
+    }
 
     @wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        device = device_of(self, (*args, *kwargs.values()))
-        for acceleration in getattr(self, _BOUND):
-            method = getattr(acceleration, name, None)
-            if method is not None and why_not(acceleration, self, device) is None:
-                output = method(self, *args, **kwargs)
-                if not isinstance(output, Declined):
-                    return output
-                if not torch.compiler.is_compiling():
-                    _LOG.debug("%s: %s", acceleration.name, output.reason)
+        possible = places[torch.compiler.is_compiling(), torch.is_grad_enabled()]
+        if possible:
+            device = device_of(self, (*args, *kwargs.values()))
+            for place in possible:
+                acceleration = getattr(self, _BOUND)[place]
+                if why_not_object(acceleration, self, device) is None:
+                    output = getattr(acceleration, name)(self, *args, **kwargs)
+                    if not isinstance(output, Declined):
+                        return output
+                    if not torch.compiler.is_compiling():
+                        _LOG.debug("%s: %s", acceleration.name, output.reason)
         return original(self, *args, **kwargs)
 
     return run

@@ -22,18 +22,32 @@ def why_not(acceleration: Acceleration, target: Any, device: torch.device) -> st
 
     The method can still return `Declined` because of its arguments.
     """
+    reason = why_not_class(
+        type(acceleration),
+        compiling=torch.compiler.is_compiling(),
+        gradients=torch.is_grad_enabled(),
+    )
+    return reason or why_not_object(acceleration, target, device)
+
+
+def why_not_class(cls: type[Acceleration], *, compiling: bool, gradients: bool) -> str | None:
+    """Return why the attributes of an acceleration's class rule it out, or None."""
+    if compiling and not cls.traceable:
+        return "the model is compiled"
+    if gradients and not cls.differentiable:
+        return "gradients are enabled"
+    return None
+
+
+def why_not_object(acceleration: Acceleration, target: Any, device: torch.device) -> str | None:
+    """Return why an acceleration that its class does not rule out is not used, or None."""
     if device.type == "meta":
         return "the device is 'meta', where nothing is computed"
-    is_compiling = torch.compiler.is_compiling()
-    if is_compiling and not acceleration.traceable:
-        return "the model is compiled"
-    if torch.is_grad_enabled() and not acceleration.differentiable:
-        return "gradients are enabled"
     if not acceleration.supports_autocast and torch.is_autocast_enabled(device.type):
         return "autocast is enabled"
     reason = acceleration.why_not(target, device)
     # Last, because these take the longest.
-    if reason is None and not is_compiling and is_off():
+    if reason is None and not torch.compiler.is_compiling() and is_off():
         reason = f"{SWITCH} is 'off'"
     if reason is None and not acceleration.calls_parts and isinstance(target, nn.Module):
         skipped = [

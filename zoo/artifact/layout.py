@@ -48,6 +48,7 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; without an end, all that follows."""
 MAX_LEVELS = 64
 _ENTRY_KEYS = {"dtype", "shape", "data_offsets"}
+_SIZE_TYPES = {int}  # not bool
 
 
 class InvalidSafetensorsError(ValueError):
@@ -180,13 +181,13 @@ def _exceeds(text: str, *, commas: int, braces: int) -> bool:
 
 
 def _check_levels(data: Any) -> None:
-    level = [data] if isinstance(data, (dict, list)) else []
+    level = [data] if type(data) in (dict, list) else []
     for _ in range(MAX_LEVELS):
         level = [
             value
             for node in level
-            for value in (node.values() if isinstance(node, dict) else node)
-            if isinstance(value, (dict, list))
+            for value in (node.values() if type(node) is dict else node)
+            if type(value) is dict or type(value) is list
         ]
         if not level:
             return
@@ -226,6 +227,6 @@ def _parse_entry(name: str, entry: Any) -> StoredTensor:
 
 
 def _is_size_list(values: Any) -> bool:
-    if not isinstance(values, list) or any(type(value) is not int for value in values):
+    if not isinstance(values, list) or not set(map(type, values)) <= _SIZE_TYPES:
         return False
     return not values or (min(values) >= 0 and max(values) < 2**48)

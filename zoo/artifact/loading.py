@@ -17,6 +17,7 @@ from zoo.artifact.versions import resolve_versions
 from zoo.artifact.weights import load_weights
 from zoo.errors import ArtifactError
 from zoo.interfaces import Model
+from zoo.interfaces.module_parts import each_part
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import resolve_device, resolve_dtype
 from zoo.spec.memory import check_memory, tensor_bytes
@@ -83,7 +84,7 @@ def _check_memory(
 
 def _set_evaluation_mode(model: Model) -> Model:
     """Return `model.eval()`; without calls and `nn.Module.__setattr__` if no module defines it."""
-    modules = list(model.modules())
+    modules = each_part(model)
     known = (nn.Module.train, Model.train)  # the latter does the same in evaluation mode
     if any(
         type(module).train not in known or type(module).eval is not nn.Module.eval

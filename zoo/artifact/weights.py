@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from zoo.artifact.layout import DTYPE_NAMES
 from zoo.errors import ArtifactError, SpecError
 from zoo.interfaces import Model
+from zoo.interfaces.module_parts import each_part
 from zoo.registry.work_limit import MAX_BYTES, WorkLimit
 from zoo.spec.composition import attach_metadata, build_on_meta
 from zoo.spec.meta import SkipInit
@@ -30,7 +31,9 @@ def named_tensors(module: nn.Module) -> dict[str, Tensor]:
     for name, tensor in module.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen.add(id(tensor))
-            tensors[".".join(part for part in name.split(".") if part != _COMPILED)] = tensor
+            if _COMPILED in name:
+                name = ".".join(part for part in name.split(".") if part != _COMPILED)
+            tensors[name] = tensor
     return tensors
 
 
@@ -79,7 +82,7 @@ def load_weights(
     model = attach_metadata(tree, spec)
     expected = named_tensors(model)
     check_tensors(source, tensors, expected)
-    modules = list(model.modules())
+    modules = each_part(model)
 
     def move(tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
         if dtype is None and (device is None or tensor.device == device):

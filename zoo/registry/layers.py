@@ -5,7 +5,6 @@ from __future__ import annotations
 import types
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -68,8 +67,8 @@ class _CannotCopyError(Exception):
 
 
 def _copy_node(node: BuildNode, copies: Copies) -> BuildNode:
-    return replace(
-        node,
+    return BuildNode(
+        node.blueprint,
         from_parent={k: copies.get(id(v), v) for k, v in node.from_parent.items()},
         part=copies.get(id(node.part), node.part),
         children=[_copy_node(child, copies) for child in node.children],

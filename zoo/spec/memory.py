@@ -27,8 +27,10 @@ def model_bytes(model: nn.Module, dtype: torch.dtype | None = None) -> int:
 
 def tensor_bytes(tensors: Sequence[Tensor], dtype: torch.dtype | None = None) -> int:
     """Return the bytes of tensors; `dtype` replaces floating-point dtypes."""
+    if dtype is None:
+        return sum(tensor.nbytes for tensor in tensors)
     return sum(
-        tensor.numel() * (dtype if dtype and tensor.is_floating_point() else tensor.dtype).itemsize
+        tensor.numel() * (dtype if tensor.is_floating_point() else tensor.dtype).itemsize
         for tensor in tensors
     )
 
@@ -123,12 +125,12 @@ def host_bytes(root: Path = Path("/")) -> int | None:
     rows = _read_table(root / "proc/meminfo")
     if "MemAvailable:" not in rows:
         return None
-    swap = 1024 * rows.get("SwapFree:", 0)
-    return min(1024 * rows["MemAvailable:"], *_container_bytes(root), sys.maxsize) + swap
+    swap, total = 1024 * rows.get("SwapFree:", 0), 1024 * rows.get("MemTotal:", sys.maxsize)
+    return min(1024 * rows["MemAvailable:"], *_container_bytes(root, total), sys.maxsize) + swap
 
 
-def _container_bytes(root: Path) -> Iterator[int]:
-    """Yield the free memory of each control group that this process is in."""
+def _container_bytes(root: Path, total: int) -> Iterator[int]:
+    """Yield the free memory of each control group of this process whose limit is below `total`."""
     groups = root / "sys/fs/cgroup"
     for line in _read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -141,8 +143,10 @@ def _container_bytes(root: Path) -> Iterator[int]:
             continue
         inner = folder / path.lstrip("/")
         for group in (inner, *inner.parents):
-            bound, used = _read_text(group / limit).strip(), _read_text(group / usage).strip()
-            if bound.isdecimal() and used.isdecimal():
+            bound = _read_text(group / limit).strip()
+            limited = bound.isdecimal() and int(bound) < total
+            used = _read_text(group / usage).strip() if limited else ""
+            if used.isdecimal():
                 rows = _read_table(group / "memory.stat")
                 cached = sum(rows.get(f"{prefix}{kind}_file", 0) for kind in ("active", "inactive"))
                 yield int(bound) - int(used) + cached
@@ -157,10 +161,10 @@ def _address_space() -> int | None:
     except ImportError:  # Windows
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    pages = _read_text(Path("/proc/self/statm")).split()
-    if limit == resource.RLIM_INFINITY or not pages:
+    if limit == resource.RLIM_INFINITY:
         return None
-    return limit - int(pages[0]) * resource.getpagesize()
+    pages = _read_text(Path("/proc/self/statm")).split()
+    return limit - int(pages[0]) * resource.getpagesize() if pages else None
 
 
 def _read_table(path: Path) -> dict[str, int]:
@@ -171,6 +175,7 @@ def _read_table(path: Path) -> dict[str, int]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with open(path, "rb", buffering=0) as file:
+            return file.read().decode()
     except (OSError, UnicodeDecodeError):
         return ""

@@ -196,7 +196,8 @@ def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidat
     hits = np.flatnonzero(maxima.numpy() >= bounds[:, None])
     if 2 * len(hits) > maxima.numel():
         return None
-    rows, index = np.divmod(hits, maxima.shape[1])  # of the chunks
+    rows = hits // maxima.shape[1]  # of the chunks
+    index = hits - rows * maxima.shape[1]
     starts = np.minimum(index * CHUNK, V - CHUNK)  # a shorter last chunk overlaps the one before
     if V % CHUNK == 0:
         values = flat.view(-1, CHUNK).numpy().take(hits, axis=0)  # [hits, CHUNK]
@@ -204,7 +205,8 @@ def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidat
         from_each = flat.as_strided((flat.numel() - CHUNK + 1, CHUNK), (1, 1)).numpy()
         values = from_each[rows * V + starts]
     found = np.flatnonzero(values >= bounds.take(rows)[:, None])
-    chunk, within = found // CHUNK, found % CHUNK
+    chunk = found // CHUNK
+    within = found - chunk * CHUNK
     if V % CHUNK:  # skip tokens of the overlap, which are found twice
         is_first = starts.take(chunk) + within >= CHUNK * index.take(chunk)
         found, chunk, within = found[is_first], chunk[is_first], within[is_first]
