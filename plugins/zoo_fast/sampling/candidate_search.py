@@ -4,7 +4,7 @@ Notation: N rows, V vocabulary, n chunks of a row, M candidates of a row.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -110,11 +110,7 @@ class CandidateSearch(Acceleration):
             return Declined("all tokens of the vocabulary are used")
         rows = logprobs.shape[:-1].numel()
         u = torch.rand(rows, 1, dtype=torch.float64, generator=generator, device="cpu").numpy()
-        first, samples = 0, []
-        for found, weights in parts:
-            samples.append(found.sample(weights, u[first : first + len(weights)]))
-            first += len(weights)
-        tokens, token_logprobs = (torch.cat(values) for values in zip(*samples, strict=True))
+        tokens, token_logprobs = _sample_parts(parts, u)
         parents = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
         return Selection(tokens, parents, scores + token_logprobs)
 
@@ -134,13 +130,29 @@ class CandidateSearch(Acceleration):
             return None if found is None else (found, self.weights(target, found.logits))
 
         threads = min(torch.get_num_threads(), len(logprobs) // ROWS) if self.uses_threads else 1
-        parts = logprobs.chunk(max(1, threads))
-        if len(parts) == 1:
+        if threads <= 1:
             found = [find(logprobs)]
         else:
+            parts = logprobs.chunk(threads)
             with ThreadPoolExecutor(len(parts)) as pool:
                 found = list(pool.map(find, parts))
         return [part for part in found if part] if all(found) else []
+
+
+def _sample_parts(
+    parts: Sequence[tuple[Candidates, Array]], u: npt.NDArray[np.float64]
+) -> tuple[Tensor, Tensor]:
+    """Sample a token of each row of all parts: `Candidates.sample` of their rows together."""
+    if len(parts) == 1:
+        ((found, weights),) = parts
+        return found.sample(weights, u)
+    first, tokens, logits = 0, [], []
+    for found, weights in parts:
+        each = found.sample(weights, u[first : first + len(weights)])
+        tokens.append(each[0])
+        logits.append(each[1])
+        first += len(weights)
+    return torch.cat(tokens), torch.cat(logits)
 
 
 def is_searchable(logits: Tensor) -> bool:
