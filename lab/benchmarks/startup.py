@@ -1,11 +1,13 @@
 """Time of imports and of short commands, compared with ``import torch``.
 
 Each command runs in a new process. The commands alternate, so that load on the machine affects all
-of them; the smallest time of the runs is printed. The index of plugins is built before.
+of them; the smallest time of the runs is printed. The index of plugins is built before. Modules are
+compiled in the first run, as in an installation, whatever ``PYTHONDONTWRITEBYTECODE`` says.
 
     python lab/benchmarks/startup.py [RUNS]
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -29,6 +31,7 @@ COMMANDS = {
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     subprocess.run([sys.executable, "-m", "zoo", "list"], check=True, stdout=subprocess.DEVNULL)
     best = dict.fromkeys(COMMANDS, float("inf"))
     for _ in range(runs):
