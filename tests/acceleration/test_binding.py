@@ -6,6 +6,8 @@ import io
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+from torch.nn.utils.parametrize import register_parametrization
 
 import zoo
 from zoo.acceleration import is_accelerated, module_paths, plain_class, reference
@@ -142,6 +144,66 @@ def test_a_call_does_not_ask_an_acceleration_that_its_mode_excludes():
     with torch.no_grad():
         layers(X)
     assert asked == [layers]
+
+
+def test_a_call_during_which_accelerations_are_removed_ends():
+    class Removing(Declining):
+        name = "removing"
+
+        def forward(self, target, x, *, scale=1.0):
+            zoo.accelerate(target, enabled=False)
+            return super().forward(target, x, scale=scale)
+
+    registry = ComponentRegistry().with_components([Removing, Counting], plugin="test")
+    layers = zoo.accelerate(TwoLayers(), registry=registry)
+    bound = layers._accelerations
+    torch.testing.assert_close(layers(X), reference(layers, "forward")(X))
+    assert bound[1].calls == 1
+    assert not is_accelerated(layers)
+
+
+def test_an_object_whose_class_torch_derives_keeps_its_accelerations_until_they_are_removed(model):
+    layers = model[0]
+    layers.register_parameter("bias", nn.Parameter(torch.ones(2)))
+    register_parametrization(layers, "bias", nn.ReLU())
+    derived = type(layers)
+    assert derived is not TwoLayers
+    for _ in range(2):
+        zoo.accelerate(model, registry=REGISTRY)
+        torch.testing.assert_close(model(X), reference(layers, "forward")(X))
+    assert _calls(layers) == 2
+    for enabled in (False, False, True):
+        zoo.accelerate(model, enabled=enabled, registry=REGISTRY)
+        assert type(layers) is derived
+        assert not is_accelerated(layers)
+        torch.testing.assert_close(model(X), reference(layers, "forward")(X))
+
+
+@torch.no_grad()
+def test_a_parametrized_model_generates_as_without_accelerations():
+    model = zoo.accelerate(zoo.compose("gpt2-tiny")).eval()
+    for block in model.decoder.blocks:
+        weight_norm(block.attention.query)
+        block.attention.query.parametrizations.weight.original0.mul_(1.5)
+    batch = model.example(2, 5)
+    found = zoo.accelerate(model)(batch).logits, zoo.generate(model, [[3, 4, 5]], max_length=9)
+    zoo.accelerate(model, enabled=False)
+    expected = model(batch).logits, zoo.generate(model, [[3, 4, 5]], max_length=9)
+    torch.testing.assert_close(found[0], expected[0])
+    assert found[1] == expected[1]
+
+
+def test_accelerations_of_a_compiled_model_are_removed_and_enabled_again(model):
+    compiled = torch.compile(model, backend="eager")
+    for enabled, expected in (
+        (None, True),
+        (False, False),
+        (None, False),
+        (True, True),
+        (None, True),
+    ):
+        zoo.accelerate(compiled, enabled=enabled, registry=REGISTRY)
+        assert is_accelerated(model[0]) is expected
 
 
 def test_copies_and_saved_models_are_plain(model):

@@ -15,6 +15,7 @@ from zoo.spec.memory import (
     check_training_memory,
     host_bytes,
     model_bytes,
+    tensor_bytes,
 )
 
 CPU = torch.device("cpu")
@@ -133,6 +134,30 @@ def test_memory_of_a_machine_and_of_containers(tmp_path):
     assert host_bytes(tmp_path) == (16 - 8 + 1 + 4) * 1024
     _write(tmp_path / "sys/fs/cgroup/memory", {"memory.limit_in_bytes": "9223372036854771712"})
     assert host_bytes(tmp_path) == (32 + 4) * 1024  # as without a limit
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        ({"proc/self/cgroup": "\nno colons\n1:\n0::/a\u2028b\n0::/\0\n0::/\n"}, 8192),
+        ({"proc/meminfo": "MemTotal: 0 kB\nMemAvailable: 32 kB\n"}, 8192),
+        ({"sys/fs/cgroup/memory.max": "9" * 5000}, 32768),
+        ({"sys/fs/cgroup/memory.max": "many"}, 32768),
+        ({"sys/fs/cgroup/memory.current": "9" * 5000}, 32768),
+        ({"proc/meminfo": f"MemAvailable: {'9' * 5000} kB\n"}, None),
+    ],
+    ids=["groups", "no total", "long limit", "no number", "long usage", "long total"],
+)
+def test_malformed_files_of_the_system_are_passed_over(tmp_path, files, free):
+    _write(tmp_path, {"proc/meminfo": "MemTotal: 64 kB\nMemAvailable: 32 kB\n"})
+    _write(tmp_path, {"proc/self/cgroup": "0::/\n"})
+    _write(tmp_path / "sys/fs/cgroup", {"memory.max": "16384", "memory.current": "8192"})
+    _write(tmp_path, files)
+    assert host_bytes(tmp_path) == free
+
+
+def test_sparse_tensors_count_as_dense_ones():
+    assert tensor_bytes([torch.eye(3).to_sparse(), torch.ones(2, dtype=torch.int8)]) == 38
 
 
 @pytest.mark.gpu

@@ -26,13 +26,16 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _BOUND = "_accelerations"
 _DISABLED = "_accelerations_disabled"
+_COMPILED = "_orig_mod"
 
 
 class Accelerated:
     """Marks the classes of accelerated objects; saved, pickled and copied objects are plain."""
 
-    _found_accelerations: ClassVar[Sequence[tuple[type[Acceleration], frozenset[str]]]] = ()
+    _found_accelerations: ClassVar[Sequence[tuple[type[Acceleration], frozenset[str]]]]
     """The accelerations of the class, and the packages whose classes each knows."""
+    _served_class: ClassVar[type[Any]]
+    """The class that the accelerations serve."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         reduced = super().__reduce_ex__(protocol)
@@ -56,6 +59,9 @@ def accelerate(
     Its results, parameters and names do not change. `load`, `generate` and `train` call this
     function. The environment variable ``ZOO_FAST=off`` turns off all accelerations.
 
+    An object whose class was derived from an accelerated one, as parametrizations and
+    ``fully_shard`` of torch do, keeps its accelerations until they are removed, and gets no others.
+
     Args:
         target: a model, which is accelerated with all its parts, or another object that an
             acceleration serves.
@@ -66,12 +72,14 @@ def accelerate(
     Raises:
         ZooError: if the target is neither a module nor an object that an acceleration serves.
     """
+    # A compiled module has the attributes of the module inside it.
+    model = target._modules.get(_COMPILED, target) if isinstance(target, nn.Module) else target
     if enabled is None:
-        enabled = not getattr(target, _DISABLED, False)
-    elif isinstance(target, nn.Module):
-        vars(target).pop(_DISABLED, None)
+        enabled = not getattr(model, _DISABLED, False)
+    elif isinstance(model, nn.Module):
+        vars(model).pop(_DISABLED, None)
         if not enabled:
-            setattr(target, _DISABLED, True)
+            setattr(model, _DISABLED, True)
     if isinstance(target, (str, bytes, Path)):
         raise ZooError(f"accelerate takes a model, not {target!r}; load or compose it first")
     registry = registry or default_registry()
@@ -81,24 +89,25 @@ def accelerate(
     changed = {
         cls
         for cls in set(map(type, parts))
-        if issubclass(cls, Accelerated) != (_plain(cls) in found)
+        if issubclass(cls, Accelerated) != (_served(cls) in found)
     }
     if not changed:
         return target
     for part in parts:
         if type(part) not in changed:
             continue
-        plain = plain_class(part)
-        if is_accelerated(part):
-            object.__setattr__(part, "__class__", plain)
-            del vars(part)[_BOUND]
+        if isinstance(part, Accelerated):
+            if Accelerated in type(part).__bases__:
+                object.__setattr__(part, "__class__", plain_class(part))
+            vars(part).pop(_BOUND, None)
         else:
+            plain = type(part)
             if plain not in classes:
                 classes[plain] = _accelerated_class(plain, found[plain], registry)
-            own: type[Accelerated] = classes[plain]
+            accelerated: type[Accelerated] = classes[plain]
             # Without `__setattr__` of the module, which is slow.
-            vars(part)[_BOUND] = tuple(_create(*each) for each in own._found_accelerations)
-            object.__setattr__(part, "__class__", own)
+            vars(part)[_BOUND] = tuple(_create(*each) for each in accelerated._found_accelerations)
+            object.__setattr__(part, "__class__", accelerated)
     return target
 
 
@@ -118,7 +127,7 @@ def _create(cls: type[Acceleration], packages: frozenset[str]) -> Acceleration:
 
 def is_accelerated(target: Any) -> bool:
     """Whether accelerations are attached to an object."""
-    return isinstance(target, Accelerated)
+    return isinstance(target, Accelerated) and _BOUND in vars(target)
 
 
 def bound_accelerations(target: Any) -> Sequence[Acceleration]:
@@ -132,13 +141,17 @@ def plain_class(target: Any) -> type[Any]:
 
 
 def _plain(cls: type[Any]) -> type[Any]:
-    return cls.__mro__[2] if Accelerated in cls.__bases__ else cls
+    return _served(cls) if Accelerated in cls.__bases__ else cls
+
+
+def _served(cls: type[Any]) -> type[Any]:
+    return cls._served_class if issubclass(cls, Accelerated) else cls
 
 
 def reference(target: Any, method: str) -> Callable[..., Any]:
     """Return a method of an object without the accelerations of the object itself."""
     # Not a bound method: torch.compile of torch 2.11 cannot trace its creation.
-    return partial(getattr(plain_class(target), method), target)
+    return partial(getattr(_served(type(target)), method), target)
 
 
 def _accelerated_class(
@@ -146,6 +159,7 @@ def _accelerated_class(
 ) -> type[Any]:
     methods = {name for each in found for name in each.methods()}
     members: dict[str, Any] = {name: _dispatch(plain, name, found) for name in sorted(methods)}
+    members["_served_class"] = plain
     members["_found_accelerations"] = tuple(
         (each, known_packages(each, registry)) for each in found
     )
@@ -158,8 +172,10 @@ def _dispatch(
     plain: type[Any], name: str, found: Sequence[type[Acceleration]]
 ) -> Callable[..., Any]:
     original: Callable[..., Any] = getattr(plain, name)
-    # Chosen once, so that no call asks the others, and torch.compile guards nothing of them.
-    places = {
+    # The places in `found`, and in the tuple of each object, of the accelerations that a mode
+    # permits. Chosen once, so that no call asks the others, and torch.compile guards nothing of
+    # them.
+    places_by_mode = {
         (compiling, gradients): tuple(
             place
             for place, each in enumerate(found)
@@ -172,11 +188,13 @@ def _dispatch(
 
     @wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        possible = places[torch.compiler.is_compiling(), torch.is_grad_enabled()]
-        if possible:
+        places = places_by_mode[torch.compiler.is_compiling(), torch.is_grad_enabled()]
+        # Read once, because a call of another thread can remove them.
+        bound = getattr(self, _BOUND, None) if places else None
+        if bound is not None:
             device = device_of(self, (*args, *kwargs.values()))
-            for place in possible:
-                acceleration = getattr(self, _BOUND)[place]
+            for place in places:
+                acceleration = bound[place]
                 if why_not_object(acceleration, self, device) is None:
                     output = getattr(acceleration, name)(self, *args, **kwargs)
                     if not isinstance(output, Declined):

@@ -48,7 +48,8 @@ class Acceleration(Component, ABC):
 
     The dispatcher runs the reference path if hooks or recorders are attached to parts of the
     object, if a part was replaced by one of an unknown package, and as the class attributes
-    declare; `why_not` states all other conditions. Other methods begin with ``_``.
+    declare, which are read when the first object of a class is accelerated; `why_not` states all
+    other conditions. Other methods begin with ``_``.
 
     Laws:
         same results: outputs and gradients of `cases` equal those of the reference path in each

@@ -1,4 +1,4 @@
-"""The parts of a module, for code that runs at each call."""
+"""The parts of a module, for code that runs at each call or load."""
 
 from __future__ import annotations
 

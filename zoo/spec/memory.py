@@ -18,6 +18,8 @@ VARIABLE = "ZOO_MEMORY"
 """Environment variable with the number of bytes to use instead of the available memory."""
 _MANY_COPIES = 16
 """The state of an optimiser is not computed if this many copies of the weights fit."""
+_DIGITS = 20
+"""Digits of the largest number of bytes that a system writes."""
 
 
 def model_bytes(model: nn.Module, dtype: torch.dtype | None = None) -> int:
@@ -28,7 +30,7 @@ def model_bytes(model: nn.Module, dtype: torch.dtype | None = None) -> int:
 def tensor_bytes(tensors: Sequence[Tensor], dtype: torch.dtype | None = None) -> int:
     """Return the bytes of tensors; `dtype` replaces floating-point dtypes."""
     if dtype is None:
-        return sum(tensor.nbytes for tensor in tensors)
+        return sum(tensor.numel() * tensor.itemsize for tensor in tensors)  # also of sparse ones
     return sum(
         tensor.numel() * (dtype if tensor.is_floating_point() else tensor.dtype).itemsize
         for tensor in tensors
@@ -125,15 +127,21 @@ def host_bytes(root: Path = Path("/")) -> int | None:
     rows = _read_table(root / "proc/meminfo")
     if "MemAvailable:" not in rows:
         return None
-    swap, total = 1024 * rows.get("SwapFree:", 0), 1024 * rows.get("MemTotal:", sys.maxsize)
+    swap, total = 1024 * rows.get("SwapFree:", 0), 1024 * rows.get("MemTotal:", 0) or sys.maxsize
     return min(1024 * rows["MemAvailable:"], *_container_bytes(root, total), sys.maxsize) + swap
 
 
 def _container_bytes(root: Path, total: int) -> Iterator[int]:
-    """Yield the free memory of each control group of this process whose limit is below `total`."""
+    """Yield the free memory of each control group of this process whose limit is below `total`.
+
+    A higher limit allows all the memory of the machine, as no limit does.
+    """
     groups = root / "sys/fs/cgroup"
-    for line in _read_text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
+    for line in _read_text(root / "proc/self/cgroup").split("\n"):
+        _, *rest = line.split(":", 2)
+        if len(rest) < 2:
+            continue
+        controllers, path = rest
         if controllers == "":
             folder, limit, usage, prefix = groups, "memory.max", "memory.current", ""
         elif controllers == "memory":
@@ -143,13 +151,13 @@ def _container_bytes(root: Path, total: int) -> Iterator[int]:
             continue
         inner = folder / path.lstrip("/")
         for group in (inner, *inner.parents):
-            bound = _read_text(group / limit).strip()
-            limited = bound.isdecimal() and int(bound) < total
-            used = _read_text(group / usage).strip() if limited else ""
-            if used.isdecimal():
+            bound = _parse_number(_read_text(group / limit))
+            limited = bound is not None and bound < total
+            used = _parse_number(_read_text(group / usage)) if limited else None
+            if bound is not None and used is not None:
                 rows = _read_table(group / "memory.stat")
                 cached = sum(rows.get(f"{prefix}{kind}_file", 0) for kind in ("active", "inactive"))
-                yield int(bound) - int(used) + cached
+                yield bound - used + cached
             if group == folder:
                 break
 
@@ -169,13 +177,21 @@ def _address_space() -> int | None:
 
 def _read_table(path: Path) -> dict[str, int]:
     """Return the numbers of a file with a name and a number in each line."""
-    rows = (line.split() for line in _read_text(path).splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
+    rows = [line.split() for line in _read_text(path).split("\n")]
+    numbers = {row[0]: _parse_number(row[1]) for row in rows if len(row) > 1}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _parse_number(text: str) -> int | None:
+    """Return the number in a file of the system; None for "max", another text or absurd length."""
+    text = text.strip()
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def _read_text(path: Path) -> str:
     try:
+        # Not buffered, which takes a third less time; these files are read at each load.
         with open(path, "rb", buffering=0) as file:
             return file.read().decode()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # also of a name with a null character
         return ""

@@ -142,16 +142,15 @@ class CandidateSearch(Acceleration):
 def _sample_parts(
     parts: Sequence[tuple[Candidates, Array]], u: npt.NDArray[np.float64]
 ) -> tuple[Tensor, Tensor]:
-    """Sample a token of each row of all parts: `Candidates.sample` of their rows together."""
+    """Sample a token of each row of all parts, one after the other: IDs and logits."""
     if len(parts) == 1:
         ((found, weights),) = parts
         return found.sample(weights, u)
-    first, tokens, logits = 0, [], []
+    first, samples = 0, []
     for found, weights in parts:
-        each = found.sample(weights, u[first : first + len(weights)])
-        tokens.append(each[0])
-        logits.append(each[1])
+        samples.append(found.sample(weights, u[first : first + len(weights)]))
         first += len(weights)
+    tokens, logits = zip(*samples, strict=True)
     return torch.cat(tokens), torch.cat(logits)
 
 
