@@ -13,6 +13,7 @@ from torch.distributed.fsdp import fully_shard
 
 import zoo
 from zoo import SpecError
+from zoo.acceleration import is_accelerated
 from zoo.interfaces.signature import parameters
 from zoo.plugin import Attention, MissingExtra, RecordsAttention
 from zoo.registry.component_registry import default_registry
@@ -163,18 +164,20 @@ def train_step(model: zoo.Model) -> list[float]:
         ("bahdanau-reversal", "encoder|decoder"),
     ],
 )
-def test_fsdp_trains_with_the_same_loss(spec, blocks, process_group):
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_fsdp_trains_with_the_same_loss(spec, blocks, accelerated, process_group):
     expected = train_step(zoo.compose(spec))
 
-    model = zoo.compose(spec)
+    model = zoo.accelerate(zoo.compose(spec), enabled=accelerated)
     mesh = init_device_mesh("cpu", (1,))
     sharded = [m for name, m in model.named_modules() if re.fullmatch(blocks, name)]
     for block in sharded:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    losses = train_step(model)
+    losses = train_step(zoo.accelerate(model))
 
     assert len(sharded) >= 2
+    assert any(map(is_accelerated, sharded)) is accelerated
     assert losses[1] < losses[0]
     assert losses == pytest.approx(expected, rel=1e-5)
 

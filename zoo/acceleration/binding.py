@@ -19,14 +19,13 @@ from torch import nn
 from zoo.acceleration.conditions import device_of, is_off, why_not_class, why_not_object
 from zoo.errors import ZooError
 from zoo.interfaces import Acceleration, Declined
-from zoo.interfaces.module_parts import each_part
+from zoo.interfaces.module_parts import each_part, unwrap_compiled
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _BOUND = "_accelerations"
 _DISABLED = "_accelerations_disabled"
-_COMPILED = "_orig_mod"
 
 
 class Accelerated:
@@ -72,8 +71,7 @@ def accelerate(
     Raises:
         ZooError: if the target is neither a module nor an object that an acceleration serves.
     """
-    # A compiled module has the attributes of the module inside it.
-    model = target._modules.get(_COMPILED, target) if isinstance(target, nn.Module) else target
+    model = unwrap_compiled(target) if isinstance(target, nn.Module) else target
     if enabled is None:
         enabled = not getattr(model, _DISABLED, False)
     elif isinstance(model, nn.Module):
@@ -145,6 +143,7 @@ def _plain(cls: type[Any]) -> type[Any]:
 
 
 def _served(cls: type[Any]) -> type[Any]:
+    """Return the class without accelerations, also of a class derived from an accelerated one."""
     return cls._served_class if issubclass(cls, Accelerated) else cls
 
 

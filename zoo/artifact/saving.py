@@ -24,10 +24,11 @@ from zoo.artifact.layout import parse_json
 from zoo.artifact.loadable import check_loadable
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE
 from zoo.artifact.probe import NotRunnable, record_probe
-from zoo.artifact.weights import check_plain, load_weights, named_tensors, unwrap_compiled
+from zoo.artifact.weights import check_plain, load_weights, named_tensors
 from zoo.errors import ArtifactError, SpecError, with_article
 from zoo.files import os_error_message, resolve_target
 from zoo.interfaces import Model
+from zoo.interfaces.module_parts import unwrap_compiled
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import load_spec
 

@@ -10,15 +10,13 @@ from torch import Tensor, nn
 from zoo.artifact.layout import DTYPE_NAMES
 from zoo.errors import ArtifactError, SpecError
 from zoo.interfaces import Model
-from zoo.interfaces.module_parts import each_part
+from zoo.interfaces.module_parts import COMPILED, each_part
 from zoo.registry.work_limit import MAX_BYTES, WorkLimit
 from zoo.spec.composition import attach_metadata, build_on_meta
 from zoo.spec.meta import SkipInit
 from zoo.spec.spec import Spec
 
 _MAX_SHOWN = 8
-_COMPILED = "_orig_mod"
-"""The name of a compiled module inside the wrapper that `torch.compile` returns."""
 
 
 def named_tensors(module: nn.Module) -> dict[str, Tensor]:
@@ -31,17 +29,10 @@ def named_tensors(module: nn.Module) -> dict[str, Tensor]:
     for name, tensor in module.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen.add(id(tensor))
-            if _COMPILED in name:
-                name = ".".join(part for part in name.split(".") if part != _COMPILED)
+            if COMPILED in name:
+                name = ".".join(part for part in name.split(".") if part != COMPILED)
             tensors[name] = tensor
     return tensors
-
-
-def unwrap_compiled(module: nn.Module) -> nn.Module:
-    """Return the module that `torch.compile` wrapped, or the module itself."""
-    while isinstance(inner := module._modules.get(_COMPILED), nn.Module):
-        module = inner
-    return module
 
 
 def check_plain(tensors: Mapping[str, Tensor]) -> None:

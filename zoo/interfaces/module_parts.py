@@ -6,6 +6,9 @@ from typing import Any
 
 from torch import nn
 
+COMPILED = "_orig_mod"
+"""The name of a compiled module inside the wrapper that `torch.compile` returns."""
+
 
 def each_part(module: nn.Module) -> list[nn.Module]:
     """Return a module and all modules inside it; one that is used twice may be returned twice.
@@ -20,3 +23,10 @@ def each_part(module: nn.Module) -> list[nn.Module]:
     except AttributeError:  # a part is None
         return list(module.modules())
     return parts
+
+
+def unwrap_compiled(module: nn.Module) -> nn.Module:
+    """Return the module that `torch.compile` wrapped, or the module itself."""
+    while isinstance(inner := module._modules.get(COMPILED), nn.Module):
+        module = inner
+    return module
