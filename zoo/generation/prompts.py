@@ -142,6 +142,8 @@ def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     generated = tokens[..., prompts.prefix.shape[1] :]
     if prompts.suffix.shape[1]:
         generated = _shift_left(generated, prompts.forced_lengths, prompts.pad)
+    if generated.shape[-1] == 1:
+        return generated.clone()  # the next call may overwrite the tokens of a loop
     values = generated[..., : prompts.max_length].cpu().numpy()  # small operations
     is_end = np.zeros(values.shape, dtype=bool)
     for end in prompts.eos_ids:
@@ -150,7 +152,7 @@ def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     valid = (ends_before == 0) & (is_end | (values != prompts.pad))
     columns = np.flatnonzero(valid.any(axis=(0, 1)))
     length = int(columns[-1]) + 1 if columns.size else 1
-    return generated[..., :length].clone()  # the next call may overwrite the tokens of a loop
+    return generated[..., :length].clone()
 
 
 def _shift_left(tokens: Tensor, shifts: Tensor, pad: int) -> Tensor:

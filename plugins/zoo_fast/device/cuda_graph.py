@@ -29,6 +29,15 @@ class _Capture:
     inputs: dict[str, Tensor] | None = None
     outputs: Any = None
 
+    def replay(self, inputs: Inputs) -> Any:
+        assert self.graph is not None
+        assert self.inputs is not None
+        for name, fixed in self.inputs.items():
+            if fixed is not inputs[name]:
+                fixed.copy_(inputs[name], non_blocking=True)
+        self.graph.replay()
+        return self.outputs
+
 
 class _Warmups:
     """Number of warm-up calls that run now. The backward pass runs in other threads, so the number
@@ -110,14 +119,18 @@ class GraphedFunction:
         capture.calls += 1
         if capture.graph is None and capture.calls > self.warmup and self._has_room(capture):
             self._capture(capture, inputs)
-        if capture.graph is None or capture.inputs is None:
+        if capture.graph is None:
             with _WARMUPS if capture.calls <= self.warmup else contextlib.nullcontext():
                 return self._run_on_side_stream(inputs, check=capture.calls == self.warmup)
-        for name, fixed in capture.inputs.items():
-            if fixed is not inputs[name]:
-                fixed.copy_(inputs[name], non_blocking=True)
-        capture.graph.replay()
-        return capture.outputs
+        return capture.replay(inputs)
+
+    def replay(self, inputs: Inputs) -> Any:
+        """Return the outputs of the graph for inputs of this shape, None without one."""
+        capture = self._captures.get(_key(inputs)) if self.reason is None else None
+        if capture is None or capture.graph is None:
+            return None
+        capture.calls += 1
+        return capture.replay(inputs)
 
     def _on_device(self, inputs: Inputs) -> Inputs:
         if self.device is None:
@@ -125,7 +138,7 @@ class GraphedFunction:
         return {name: t.to(self.device, non_blocking=True) for name, t in inputs.items()}
 
     def _find(self, inputs: Inputs) -> _Capture:
-        key = tuple((name, t.shape, t.dtype) for name, t in sorted(inputs.items()))
+        key = _key(inputs)
         if len(self._captures) >= _MAX_SHAPES and key not in self._captures:
             self._captures = {k: r for k, r in self._captures.items() if r.graph is not None}
         return self._captures.setdefault(key, _Capture())
@@ -183,6 +196,10 @@ class GraphedFunction:
             _end_failed_capture(self._pool, state)
             return
         capture.graph, capture.inputs, capture.outputs = graph, fixed, outputs
+
+
+def _key(inputs: Inputs) -> Key:
+    return tuple([(name, t.shape, t.dtype) for name, t in sorted(inputs.items())])
 
 
 @contextlib.contextmanager

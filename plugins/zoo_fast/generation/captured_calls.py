@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -13,24 +13,19 @@ from torch import Tensor, nn
 
 from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces.module_parts import each_part
-from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
+from zoo.plugin import Declined
+from zoo_fast.device.cuda_graph import Inputs
 from zoo_fast.device.triton_support import float32_products
+from zoo_fast.generation.kept_graphs import Function, find_graphs, find_last, weights_of
 
-MAX_KEPT = 4
-"""Functions that are kept for each module; each has graphs for several shapes."""
-MAX_SHAPES = 8
-"""Shapes that are captured for each function."""
 MAX_BYTES = 2**30
 """Larger outputs are not captured, since a graph keeps its outputs."""
 
-Function = Callable[..., tuple[Mapping[str, Tensor], Any]]
-"""Returns tensors by name, and a value that is the same for the same shapes and arguments."""
+_LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
+"""By module: a graph has one set of inputs and outputs, for all threads."""
+
 Inspected = tuple[str | None, Hashable]
 """The reason why calls of a module are not captured, or None, and the key of its graphs."""
-
-_KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Hashable, GraphedFunction]] = (
-    weakref.WeakKeyDictionary()
-)
 
 
 def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
@@ -49,15 +44,9 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     parts = each_part(module)
     if any(map(has_own_hooks, parts)):
         return "the module has hooks", None
-    weights: list[Tensor | None] = []
-    for part in parts:
-        if part.__dict__.get("recorders"):
-            return "the attention weights or samples are recorded", None
-        if part._parameters:
-            weights += part._parameters.values()
-        if part._buffers:
-            weights += part._buffers.values()
-    places = tuple([(each.data_ptr(), each.dtype) for each in weights if each is not None])
+    if any(part.__dict__.get("recorders") for part in parts):
+        return "the attention weights or samples are recorded", None
+    places = tuple([(each.data_ptr(), each.dtype) for each in weights_of(parts)])
     mode = float32_products(), os.environ.get("ZOO_TRITON")
     return None, (places, mode)
 
@@ -67,32 +56,69 @@ def call_captured(
     function: Function,
     inputs: Inputs,
     *arguments: Hashable,
-    inspected: Inspected | None = None,
-    copy: bool = True,
+    inspect: Callable[[], Inspected] | None = None,
+    borrow: str | None = None,
 ) -> tuple[dict[str, Tensor], Any]:
     """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls.
 
-    The function is called without a graph if `inspect_module` returns a reason. Gradients have to
-    be disabled.
+    The arguments are those of `replay_captured`. The function is called without a graph if there is
+    a reason against it.
+    """
+    outputs = replay_captured(module, function, inputs, *arguments, inspect=inspect, borrow=borrow)
+    if isinstance(outputs, Declined):
+        tensors, structure = function(module, inputs, *arguments)
+        return dict(tensors), structure
+    return outputs
+
+
+def replay_captured(
+    module: nn.Module,
+    function: Function,
+    inputs: Inputs,
+    *arguments: Hashable,
+    inspect: Callable[[], Inspected] | None = None,
+    borrow: str | None = None,
+) -> tuple[dict[str, Tensor], Any] | Declined:
+    """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls, or
+    decline for the reason that `inspect_module` returns.
+
+    The module is inspected while the device already replays the graph of the last call, whose
+    outputs are used only if the graph is still the right one. Gradients have to be disabled.
 
     Args:
         module: keeps the graphs; they are deleted with it.
         function: not a closure that contains the module.
         inputs: tensors on the device of the module.
         arguments: further arguments; each value has its own graphs, as each shape of the inputs.
-        inspected: the result of `inspect_module`, if it is known.
-        copy: whether the result is copied; otherwise the next call overwrites it.
+        inspect: returns the result of `inspect_module`, with what else the graphs depend on.
+        borrow: how the names of outputs start that the next call may overwrite; the others are
+            copied.
     """
     device = next(iter(inputs.values())).device
-    reason, key = inspected or inspect_module(module, device)
-    if reason is not None or torch.cuda.is_current_stream_capturing():
-        tensors, structure = function(module, inputs, *arguments)
-        return dict(tensors), structure
-    graphed = _find(module, function, arguments, key)
-    tensors, structure = graphed(inputs)
-    if sum(tensor.nbytes for tensor in tensors.values()) > MAX_BYTES:
-        graphed.reason = f"the outputs have more than {MAX_BYTES} bytes"
-    return copy_tensors(tensors) if copy and graphed.graphs else dict(tensors), structure
+    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        return Declined("another call is captured")
+    with _LOCKS.setdefault(module, threading.RLock()):
+        last = find_last(module, function, arguments)
+        outputs = None if last is None else last.start(inputs)
+        reason, key = inspect_module(module, device) if inspect is None else inspect()
+        kept = find_graphs(module, function, arguments, key) if reason is None else None
+        if last is not None and last is not kept:
+            last.stop()
+            outputs = None
+        if kept is None:
+            return Declined(str(reason))
+        tensors, structure = kept.run(inputs, module) if outputs is None else outputs
+        graphed = kept.graphed
+        if sum(tensor.nbytes for tensor in tensors.values()) > MAX_BYTES:
+            graphed.reason = f"the outputs have more than {MAX_BYTES} bytes"
+        return _copy_outputs(tensors, borrow) if graphed.graphs else dict(tensors), structure
+
+
+def _copy_outputs(tensors: Mapping[str, Tensor], borrow: str | None) -> dict[str, Tensor]:
+    if borrow is None:
+        return copy_tensors(tensors)
+    own = {name: tensor for name, tensor in tensors.items() if not name.startswith(borrow)}
+    return {**tensors, **copy_tensors(own)}
 
 
 def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
@@ -114,26 +140,3 @@ def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     copies = {name: torch.empty_like(tensor) for name, tensor in tensors.items()}
     copy_into(list(copies.values()), list(tensors.values()))
     return copies
-
-
-def _find(
-    module: nn.Module,
-    function: Function,
-    arguments: tuple[Hashable, ...],
-    key: Hashable,
-) -> GraphedFunction:
-    kept = _KEPT.setdefault(module, OrderedDict())
-    full = (function, arguments, key)
-    if full not in kept:
-        reference = weakref.ref(module)
-
-        def run(inputs: Inputs) -> tuple[Mapping[str, Tensor], Any]:
-            found = reference()
-            assert found is not None
-            return function(found, inputs, *arguments)
-
-        kept[full] = GraphedFunction(run, max_graphs=MAX_SHAPES)
-    kept.move_to_end(full)
-    while len(kept) > MAX_KEPT:
-        kept.popitem(last=False)
-    return kept[full]

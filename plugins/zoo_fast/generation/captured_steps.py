@@ -78,14 +78,14 @@ class CapturedSteps:
         Its tensors are overwritten by the next step. The generator of the request continues from
         the last step.
         """
+        self.is_running = True  # first of all, since other threads ask for it
         prompts, length = state.prompts, state.search.cur_len
-        self._write(flatten(state) | {"invalid": state.invalid})
         own, generator = self._request.generator, request.generator
-        if own is not None and generator is not None:
-            own.set_state(generator.get_state())
-        fixed, decoder_state = self._search(length), self._state()
-        self.is_running = True
         try:
+            self._write(flatten(state) | {"invalid": state.invalid})
+            if own is not None and generator is not None:
+                own.set_state(generator.get_state())
+            fixed, decoder_state = self._search(length), self._state()
             while True:
                 logits = self._run({}) if self._graph is None else self._graph({})
                 if not self._selects:

@@ -16,7 +16,7 @@ from zoo.generation.prompts import build_prompts
 from zoo.generation.search import DecodeState, update
 from zoo.plugin import Acceleration, Call, DecodeRequest, GenerationInputs, Memory, State
 from zoo_fast.device.packed_linear import PackedWeights
-from zoo_fast.generation.captured_calls import inspect_module
+from zoo_fast.generation.captured_calls import Inspected, inspect_module
 from zoo_fast.generation.compaction import Compaction
 from zoo_fast.generation.end_flags import EndFlags
 from zoo_fast.generation.kept_steps import captured_steps
@@ -85,7 +85,7 @@ class FastLoop(DecodingLoop):
         )
         rows = len(plain.prompts.prefix) * sampler.width
         self._packed = PackedWeights(rows=rows, calls=plain.prompts.steps)
-        self._inspected = inspect_module(self.decoder, self.device)
+        self._inspected: Inspected | None = None
         self._padded: PaddedPrompts | None = None
 
     def run(self) -> tuple[Tensor, Tensor]:
@@ -160,7 +160,7 @@ class FastLoop(DecodingLoop):
 
     def further_steps(self, state: DecodeState) -> Iterator[DecodeState]:
         """Yield the state after each further step; has no end."""
-        captured = captured_steps(self.decoder, self.request, state, self._inspected)
+        captured = captured_steps(self.decoder, self.request, state, self._inspect())
         if captured is not None:
             yield from captured.run(self.request, state)
         while True:
@@ -179,7 +179,12 @@ class FastLoop(DecodingLoop):
             return self._prompt_pass().logits()
 
     def _prompt_pass(self) -> PromptPass:
-        return PromptPass(self.decoder, self.memory, self.prompts, self._padded, self._inspected)
+        return PromptPass(self.decoder, self.memory, self.prompts, self._padded, self._inspect)
+
+    def _inspect(self) -> Inspected:
+        if self._inspected is None:
+            self._inspected = inspect_module(self.decoder, self.device)
+        return self._inspected
 
     def step(self, before: DecodeState) -> DecodeState:
         with self._packed.use():

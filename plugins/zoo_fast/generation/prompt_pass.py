@@ -3,7 +3,7 @@ tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +13,14 @@ from torch import Tensor
 from zoo.generation.prompts import PromptBatch, vocab_size
 from zoo.generation.search import DecodeState, find_invalid, init_search, update_search
 from zoo.plugin import Decoder, DecodeRequest, Memory, SearchConfig, State
-from zoo_fast.generation.captured_calls import Function, Inspected, call_captured
+from zoo_fast.generation.captured_calls import Inspected, call_captured
+from zoo_fast.generation.kept_graphs import Function
 from zoo_fast.generation.known_samplers import known_sampler
 from zoo_fast.generation.padded_prompts import PaddedPrompts, ProcessesPadded
 from zoo_fast.generation.search_settings import SearchSettings, settings_of
 from zoo_fast.generation.selection import can_capture, select_next
 from zoo_fast.generation.tensors_by_name import (
+    STATE,
     flatten_memory,
     flatten_search,
     flatten_state,
@@ -38,14 +40,14 @@ class PromptPass:
         memory: the source.
         prompts: the prompts of the search.
         padded: the prompts for the decoder, if they differ.
-        inspected: the result of `inspect_module` for the decoder.
+        inspect: returns the result of `inspect_module` for the decoder.
     """
 
     decoder: Decoder
     memory: Memory
     prompts: PromptBatch
     padded: PaddedPrompts | None
-    inspected: Inspected
+    inspect: Callable[[], Inspected]
 
     def logits(self) -> tuple[Tensor, State]:
         """Return the logits [B, 1, V] of the next tokens, and the state of the decoder."""
@@ -84,8 +86,8 @@ class PromptPass:
             prompts.total_length - 1,
             None if padded is None else padded.process,
             *arguments,
-            inspected=self.inspected,
-            copy=prompts.steps > 1,  # the only token is copied when the search ends
+            inspect=self.inspect,
+            borrow=STATE if prompts.steps == 1 else None,  # no step follows the only token
         )
 
 

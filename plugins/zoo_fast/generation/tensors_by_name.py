@@ -11,6 +11,8 @@ from torch import Tensor
 from zoo.plugin import Memory, SearchConfig, SearchState, State
 from zoo_fast.generation.fixed_search import FixedSearch
 
+STATE = "state."
+"""The names of the tensors of a decoder's state start with it."""
 _SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
 _SAMPLER_STATE = "sampler_state."
 
@@ -18,7 +20,7 @@ _SAMPLER_STATE = "sampler_state."
 def flatten_state(state: State) -> dict[str, Tensor]:
     """Return the tensors of a state by name: those of all fields that are mappings."""
     return {
-        f"{field}.{name}": tensor
+        f"{STATE}{field}.{name}": tensor
         for field in _mappings(state)
         for name, tensor in getattr(state, field).items()
     }
@@ -33,8 +35,8 @@ def unflatten_state(tensors: Mapping[str, Tensor], structure: State) -> State:
     """Return the state of a structure with these tensors; other names are ignored."""
     parts: dict[str, dict[str, Tensor]] = {field: {} for field in _mappings(structure)}
     for full_name, tensor in tensors.items():
-        field, _, name = full_name.partition(".")
-        if field in parts:
+        if full_name.startswith(STATE):
+            field, _, name = full_name.removeprefix(STATE).partition(".")
             parts[field][name] = tensor
     return replace(structure, **parts)
 

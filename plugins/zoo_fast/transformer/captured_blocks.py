@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
@@ -12,15 +11,13 @@ from torch import Tensor, nn
 
 from zoo.interfaces.module_parts import each_part
 from zoo.plugin import Acceleration, Declined, Mask, Memory, reference
-from zoo_fast.generation.captured_calls import call_captured, inspect_module
+from zoo_fast.generation.captured_calls import Inspected, inspect_module, replay_captured
 from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
 
 MAX_ELEMENTS = 2**22
 """Larger inputs are not captured: the device is then slower than the launches."""
-_LOCK = threading.Lock()
-"""A graph has one set of inputs and outputs, for all threads."""
 
 
 class _CapturedBlocks(Acceleration):
@@ -63,16 +60,17 @@ def _run_captured(
         return Declined(f"the shape is {list(x.shape)}")
     if torch.cuda.current_stream() != torch.cuda.default_stream():
         return Declined("the stream is not the default one")
-    reason, weights = inspect_module(target, x.device)
-    if reason is not None:
-        return Declined(reason)
     tensors, settings = _split(mask)
-    inspected = None, (weights, tuple(map(_settings, each_part(target))))
+
+    def inspect() -> Inspected:
+        reason, weights = inspect_module(target, x.device)
+        return reason, reason or (weights, tuple(map(_settings, each_part(target))))
+
     # Tensors of inference mode could not be overwritten outside of it.
-    with _LOCK, torch.inference_mode(False), torch.no_grad():
+    with torch.inference_mode(False), torch.no_grad():
         given = {"x": x, **{f"mask.{name}": t for name, t in tensors.items()}, **source}
-        outputs, _ = call_captured(target, function, given, settings, inspected=inspected)
-    return outputs["x"]
+        outputs = replay_captured(target, function, given, settings, inspect=inspect)
+    return outputs if isinstance(outputs, Declined) else outputs[0]["x"]
 
 
 def _split(mask: Mask) -> tuple[dict[str, Tensor], tuple[tuple[str, Hashable], ...]]:

@@ -53,6 +53,109 @@ def test_copies_of_different_dtypes():
         assert copies[name].data_ptr() != tensor.data_ptr()
 
 
+def call(module, x, **options):
+    return call_captured(module, scale, {"x": x}, 2.0, **options)[0]["product"]
+
+
+def captured_linear(x):
+    """Return a module for which a call with these inputs is captured."""
+    module = nn.Linear(2, 3).cuda().eval()
+    for _ in range(4):
+        call(module, x)
+    return module
+
+
+@pytest.fixture
+def events(monkeypatch):
+    """A list to which each replay of a graph is added."""
+    found, replay = [], torch.cuda.CUDAGraph.replay
+
+    def record(graph):
+        found.append("replay")
+        replay(graph)
+
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", record)
+    return found
+
+
+@pytest.mark.gpu
+@torch.no_grad()
+def test_the_module_is_inspected_while_the_graph_runs(events):
+    x = torch.ones(1, 2, device="cuda")
+    module = captured_linear(x)
+    events.clear()
+
+    def inspect():
+        events.append("inspect")
+        return inspect_module(module, x.device)
+
+    torch.testing.assert_close(call(module, x, inspect=inspect), 2 * module(x))
+    assert events == ["replay", "inspect"]
+
+
+def replace_weight(module):
+    module.weight = nn.Parameter(module.weight + 1)
+    torch.cuda.empty_cache()
+
+
+def replace_memory(module):
+    module.weight.data = module.weight.data * 3
+    torch.cuda.empty_cache()
+
+
+CHANGES = {
+    "weight": (replace_weight, 0),
+    "memory": (replace_memory, 0),
+    "moved and back": (lambda module: module.cpu().cuda(), None),
+    "hook": (lambda module: module.register_forward_hook(lambda *given: given[2] + 5), 1),
+    "training": (lambda module: module.train(), 1),
+}
+"""What is changed, and the graphs that are started before it is found; None if the weights can be
+where they were."""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("change", CHANGES)
+@torch.no_grad()
+def test_a_changed_module_does_not_use_its_old_graph(change, events):
+    x = torch.ones(1, 2, device="cuda")
+    module = captured_linear(x)
+    before = call(module, x)
+    apply, started = CHANGES[change]
+    events.clear()
+    apply(module)
+    found = [call(module, x), call(module, x)]
+    assert started is None or len(events) == started
+    torch.testing.assert_close(found, [2 * module(x)] * 2)
+    if change in ("weight", "memory", "hook"):
+        assert not torch.allclose(found[0], before)
+
+
+@pytest.mark.gpu
+@torch.no_grad()
+def test_a_module_is_captured_again_after_a_hook_was_removed(events):
+    x = torch.ones(1, 2, device="cuda")
+    module = captured_linear(x)
+    hook = module.register_forward_hook(lambda *given: given[2] + 5)
+    call(module, x)
+    hook.remove()
+    events.clear()
+    found = [call(module, x), call(module, x)]
+    torch.testing.assert_close(found, [2 * module(x)] * 2)
+    assert len(events) == 2
+
+
+@pytest.mark.gpu
+@torch.no_grad()
+def test_borrowed_outputs_are_those_of_the_graph():
+    x = torch.ones(1, 2, device="cuda")
+    module = captured_linear(x)
+    borrowed, other = call(module, x, borrow="product"), call(module, x, borrow="sum")
+    call(module, 2 * x)
+    torch.testing.assert_close(borrowed, 2 * module(2 * x))
+    torch.testing.assert_close(other, 2 * module(x))
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @torch.no_grad()

@@ -1,7 +1,9 @@
 """Decoding on a GPU: the same tokens as on the CPU, and few synchronisations."""
 
 import gc
+import threading
 import weakref
+from functools import partial
 
 import pytest
 import torch
@@ -227,3 +229,30 @@ def test_kept_steps_are_deleted_with_the_model(model):
     model.decoder = None
     gc.collect()
     assert steps() is None
+
+
+@pytest.mark.parametrize("length", [1, 12])
+def test_threads_do_not_share_their_prompts(length):
+    torch.manual_seed(0)
+    model = zoo.compose("transformer-tiny", device="cuda").eval()
+    sources = [[3 + (index + place) % 5 for place in range(6)] for index in range(4)]
+    generate = partial(zoo.generate, model, sampler="greedy", filters=[], max_length=length)
+    expected = [generate([source]) for source in sources]
+    assert len({tuple(best.tokens) for [[best]] in expected}) > 1 or length == 1
+    for _ in range(4):
+        generate(sources[:1])
+    found = [[] for _ in sources]
+
+    def work(index):
+        found[index] = [generate([sources[index]]) for _ in range(20)]
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(sources))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for results, [[best]] in zip(found, expected, strict=True):
+        assert len(results) == 20
+        for [[result]] in results:
+            assert result.tokens == best.tokens
+            assert result.score == pytest.approx(best.score, rel=1e-3)

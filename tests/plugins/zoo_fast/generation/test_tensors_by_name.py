@@ -40,7 +40,7 @@ def test_a_subclass_keeps_its_class_and_other_fields():
     state = CachedState({"at": torch.ones(1)}, cache={"keys": torch.zeros(2)}, layers=3)
     structure = structure_of(state)
     assert (structure.per_hypothesis, structure.cache, structure.layers) == ({}, {}, 3)
-    assert set(flatten_state(state)) == {"per_hypothesis.at", "cache.keys"}
+    assert set(flatten_state(state)) == {"state.per_hypothesis.at", "state.cache.keys"}
     found = unflatten_state(flatten_state(state) | {"logits": torch.ones(1)}, structure)
     assert type(found) is CachedState
     assert found == state
