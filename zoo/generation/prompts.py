@@ -86,14 +86,13 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
         if shortest < 1:
             item = counts.index(shortest)
             raise ZooError(f"prompt of item {item} is empty; expected at least one token")
-    prompts = PromptBatch(
-        prompt[:, :shortest],
-        prompt[:, shortest:longest],
-        (lengths - shortest).to(device),
-        eos_ids,
-        pad,
-        max_length,
+    forced = (
+        torch.zeros(B, dtype=torch.long, device=device)  # not copied to the device
+        if shortest == longest
+        else (lengths - shortest).to(device)
     )
+    prefix, suffix = prompt[:, :shortest], prompt[:, shortest:longest]
+    prompts = PromptBatch(prefix, suffix, forced, eos_ids, pad, max_length)
     vocab = vocab_size(inputs.decoder)
     if vocab is not None:
         prompts.validate_vocab(vocab, on_host)

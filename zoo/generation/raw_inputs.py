@@ -14,6 +14,7 @@ from zoo.data.collation import collate, prepare_example, require_values
 from zoo.data.special_tokens import add_special_tokens
 from zoo.errors import DataError, InputError, ZooError, truncate
 from zoo.interfaces import Array, BatchSchema, Model, Preprocessor
+from zoo.interfaces.module_parts import first_parameter
 
 
 def to_list(inputs: Any) -> list[Any]:
@@ -102,7 +103,8 @@ def read_value(preprocessor: Preprocessor, value: Any) -> Any:
 
 def model_device(model: Model) -> torch.device:
     """Return the device of a model's parameters."""
-    return next((p.device for p in model.parameters()), torch.device("cpu"))
+    parameter = first_parameter(model)
+    return torch.device("cpu") if parameter is None else parameter.device
 
 
 def _float_dtype(model: Model) -> torch.dtype:

@@ -74,9 +74,11 @@ class FastLoop(DecodingLoop):
     """A decoding loop that computes the results of another one faster."""
 
     def __init__(self, plain: DecodingLoop) -> None:
-        sampler = accelerate(copy.copy(plain.request.sampler))
+        sampler = plain.request.sampler
         if not is_accelerated(sampler):
-            sampler = plain.request.sampler  # captured steps can depend on the object
+            copied = accelerate(copy.copy(sampler))
+            # Without accelerations the object itself, on which captured steps can depend.
+            sampler = copied if is_accelerated(copied) else sampler
         super().__init__(
             decoder=plain.decoder,
             memory=plain.memory,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from zoo.acceleration import accelerate, is_accelerated, plain_class
 from zoo.generation.prompts import PromptBatch
 from zoo.plugin import DecodeRequest
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,19 +34,16 @@ class SearchSettings:
 
 def settings_of(request: DecodeRequest, prompts: PromptBatch) -> SearchSettings:
     """Return the settings of a search."""
-    components = parameters_of(request.sampler), *map(parameters_of, request.filters)
-    kept = replace(
-        request,
-        sampler=_copy(request.sampler),
-        filters=tuple(map(_copy, request.filters)),
-        generator=None,
-    )
+    parts = (request.sampler, *request.filters)
+    components = tuple(map(parameters_of, parts))
+    sampler, *filters = map(_copy, parts, components)
+    kept = replace(request, sampler=sampler, filters=tuple(filters), generator=None)
     return SearchSettings(prompts.eos_ids, prompts.pad, prompts.max_length, components, kept)
 
 
-def _copy(component: T) -> T:
+def _copy(component: Any, parameters: Hashable) -> Any:
     """Return a copy; the component itself if it is its own key, as those without a hash."""
-    if parameters_of(component) is component:
+    if parameters is component:
         return component
     copied = copy.copy(component)
     return accelerate(copied) if is_accelerated(component) else copied

@@ -70,12 +70,13 @@ class FusedDecoding(Acceleration, ProcessesPadded):
         for index, block in enumerate(layer_list(target.blocks)):
             attention = block.attention
             for name in ("keys", "values"):  # [R, Hkv, N, D]
-                history[f"{index}.{name}"] = like.new_zeros(
+                history[f"{index}.{name}"] = like.new_empty(
                     R, attention.kv_heads, steps, attention.head_dim
                 )
             if target.memory_dim:
                 source = block.cross.prepare(memory.states)
                 shared |= {f"{index}.{name}": tensor for name, tensor in source.items()}
+        torch._foreach_zero_(list(history.values()))  # one kernel instead of one for each
         rows = {
             "at": torch.zeros(R, dtype=torch.long, device=device),
             SLOTS: torch.zeros(R, steps, dtype=torch.int16, device=device),
