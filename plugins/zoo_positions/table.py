@@ -17,7 +17,8 @@ class PositionTable:
     """Rows for positions 0, 1, ...: computed in float64, kept in the dtype of the states.
 
     Rows of integer offsets are kept for later calls, for each device and dtype. Those of a tensor
-    offset, whose value is not known, are computed, as in compiled graphs.
+    offset, whose value is not known, are computed, as in compiled graphs. A smaller table is kept
+    after a larger one is computed, since captured graphs may read it.
 
     Args:
         compute: maps positions [..., n], float64, to tensors [..., n, d].
@@ -25,7 +26,7 @@ class PositionTable:
 
     def __init__(self, compute: Callable[[Tensor], Rows]) -> None:
         self.compute = compute
-        self._tables: dict[tuple[torch.device, torch.dtype], Rows] = {}
+        self._tables: dict[tuple[torch.device, torch.dtype], list[Rows]] = {}
         self._last: tuple[tuple[Any, ...], Rows] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -40,20 +41,20 @@ class PositionTable:
         if isinstance(offset, Tensor) or offset + count > MAX_ROWS:
             return self._compute(count, offset, like)
         key = (count, offset, like.device, like.dtype)
-        if self._last is None or self._last[0] != key:
+        last = self._last  # read once, since another thread can replace it
+        if last is None or last[0] != key:
             table = self._table(offset + count, like)
-            self._last = key, tuple(part[offset : offset + count] for part in table)
-        return self._last[1]
+            last = self._last = key, tuple(part[offset : offset + count] for part in table)
+        return last[1]
 
     def _table(self, length: int, like: Tensor) -> Rows:
-        key = (like.device, like.dtype)
-        table = self._tables.get(key)
-        if table is None or len(table[0]) < length:
+        tables = self._tables.setdefault((like.device, like.dtype), [])
+        if not tables or len(tables[-1][0]) < length:
             size = max(256, 2 ** (length - 1).bit_length())
             # Tensors of inference mode could not be used in training later.
             with torch.inference_mode(False), torch.no_grad():
-                table = self._tables[key] = self._compute(size, 0, like)
-        return table
+                tables.append(self._compute(size, 0, like))
+        return tables[-1]
 
     def _compute(self, count: int, offset: int | Tensor, like: Tensor) -> Rows:
         positions = indices(count, offset, like.device).double()

@@ -1,5 +1,7 @@
 import copy
+import gc
 import pickle
+import weakref
 
 import pytest
 import torch
@@ -23,6 +25,17 @@ class Counting:
 
 def expected(count: int, offset: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.arange(offset, offset + count, dtype=torch.float64).cos()[:, None].to(dtype)
+
+
+def test_a_smaller_table_is_kept_for_graphs_that_read_it():
+    table, like = PositionTable(Counting()), torch.zeros(())
+    (rows,) = table.rows(5, 0, like)
+    smaller = weakref.ref(rows._base)
+    del rows
+    (rows,) = table.rows(600, 0, like)
+    gc.collect()
+    assert len(rows._base) == 1024
+    assert smaller() is not None
 
 
 def test_rows_are_computed_once_for_each_dtype_and_have_the_precision_of_float64():
