@@ -71,6 +71,18 @@ def accelerate(
     Raises:
         ZooError: if the target is neither a module nor an object that an acceleration serves.
     """
+    parts: list[Any] = each_part(target) if isinstance(target, nn.Module) else [target]
+    return accelerate_parts(target, parts, enabled=enabled, registry=registry)
+
+
+def accelerate_parts(
+    target: T,
+    parts: Sequence[Any],
+    *,
+    enabled: bool | None = None,
+    registry: ComponentRegistry | None = None,
+) -> T:
+    """Do what `accelerate` does, given the target and all its parts."""
     model = unwrap_compiled(target) if isinstance(target, nn.Module) else target
     if enabled is None:
         enabled = not getattr(model, _DISABLED, False)
@@ -83,7 +95,6 @@ def accelerate(
     registry = registry or default_registry()
     found = registry.accelerations if enabled and not is_off() else {}
     classes = registry.accelerated
-    parts: list[Any] = each_part(target) if isinstance(target, nn.Module) else [target]
     changed = {
         cls
         for cls in set(map(type, parts))

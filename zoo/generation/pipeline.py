@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo.acceleration import accelerate
+from zoo.acceleration.binding import accelerate_parts
 from zoo.data.special_tokens import tokens_before_eos
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import InputError, SpecError, ZooError
@@ -20,6 +21,7 @@ from zoo.generation.text_inputs import encode_batch, encode_prompt, get_tokenize
 from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.interfaces.evaluation_mode import evaluation_mode
+from zoo.interfaces.module_parts import each_part
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import resolve_seed
 from zoo.spec.document import document_from_data
@@ -101,8 +103,9 @@ def generate_batch(
     registry: ComponentRegistry | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each item of a batch, best first."""
-    accelerate(model, registry=registry)
-    with evaluation_mode(model):
+    parts = each_part(model)
+    accelerate_parts(model, parts, registry=registry)
+    with evaluation_mode(model, parts):
         output = model.generate(
             batch,
             request.sampler,

@@ -68,10 +68,9 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
         if token < 0:
             raise ZooError(f"{name} is {token}; token IDs must be at least 0")
     B, device = memory.states.shape[0], memory.states.device
+    shortest = longest = 1
     if prompt is None:
         prompt = torch.full((B, 1), bos, dtype=torch.long, device=device)
-        lengths = torch.ones(B, dtype=torch.long, device=device)
-        shortest = longest = 1
         on_host = torch.full((1, 1), bos, device="cpu")
     else:
         on_host, prompt = prompt.cpu(), prompt.to(device)  # each value that is read is awaited
@@ -86,11 +85,10 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
         if shortest < 1:
             item = counts.index(shortest)
             raise ZooError(f"prompt of item {item} is empty; expected at least one token")
-    forced = (
-        torch.zeros(B, dtype=torch.long, device=device)  # not copied to the device
-        if shortest == longest
-        else (lengths - shortest).to(device)
-    )
+    if shortest == longest:
+        forced = torch.zeros(B, dtype=torch.long, device=device)  # not copied to the device
+    else:
+        forced = (lengths - shortest).to(device)
     prefix, suffix = prompt[:, :shortest], prompt[:, shortest:longest]
     prompts = PromptBatch(prefix, suffix, forced, eos_ids, pad, max_length)
     vocab = vocab_size(inputs.decoder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torch import nn
 
@@ -11,9 +11,13 @@ from zoo.interfaces.module_parts import each_part
 
 
 @contextlib.contextmanager
-def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Set evaluation mode, and restore the mode of every submodule on exit."""
-    parts = each_part(module)
+def evaluation_mode(module: nn.Module, parts: Sequence[nn.Module] | None = None) -> Iterator[None]:
+    """Set evaluation mode, and restore the mode of every submodule on exit.
+
+    Args:
+        parts: the result of `each_part`, if it is known.
+    """
+    parts = each_part(module) if parts is None else parts
     trained = [part for part in parts if part.training]
     if trained:
         module.eval()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ Key = tuple[tuple[str, torch.Size, torch.dtype], ...]
 _SYNC_WARNING = "called a synchronizing CUDA operation"
 _MAX_SHAPES = 4096
 """Number of shapes whose calls are counted."""
+_LOCK = threading.RLock()
+"""Warm-up and capture change modes of torch and Python that are those of all threads."""
 
 
 @dataclass
@@ -47,10 +50,12 @@ class _Warmups:
         self.running = 0
 
     def __enter__(self) -> None:
+        _LOCK.acquire()
         self.running += 1
 
     def __exit__(self, *error: object) -> None:
         self.running -= 1
+        _LOCK.release()
 
 
 _WARMUPS = _Warmups()
@@ -118,7 +123,8 @@ class GraphedFunction:
         capture = self._find(inputs)
         capture.calls += 1
         if capture.graph is None and capture.calls > self.warmup and self._has_room(capture):
-            self._capture(capture, inputs)
+            with _LOCK:
+                self._capture(capture, inputs)
         if capture.graph is None:
             with _WARMUPS if capture.calls <= self.warmup else contextlib.nullcontext():
                 return self._run_on_side_stream(inputs, check=capture.calls == self.warmup)

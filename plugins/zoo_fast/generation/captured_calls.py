@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -14,15 +13,16 @@ from torch import Tensor, nn
 from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces.module_parts import each_part
 from zoo.plugin import Declined
-from zoo_fast.device.cuda_graph import Inputs
+from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 from zoo_fast.device.triton_support import float32_products
-from zoo_fast.generation.kept_graphs import Function, find_graphs, find_last, weights_of
+from zoo_fast.generation.kept_graphs import Function, module_graphs
 
 MAX_BYTES = 2**30
 """Larger outputs are not captured, since a graph keeps its outputs."""
 
-_LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
-"""By module: a graph has one set of inputs and outputs, for all threads."""
+_LOCK = threading.RLock()
+"""A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
+that are those of all threads. Threads on different streams are not supported."""
 
 Inspected = tuple[str | None, Hashable]
 """The reason why calls of a module are not captured, or None, and the key of its graphs."""
@@ -46,9 +46,19 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
         return "the module has hooks", None
     if any(part.__dict__.get("recorders") for part in parts):
         return "the attention weights or samples are recorded", None
-    places = tuple([(each.data_ptr(), each.dtype) for each in weights_of(parts)])
+    weights: list[Tensor | None] = []
+    for part in parts:
+        if part._parameters:
+            weights += part._parameters.values()
+        if part._buffers:
+            weights += part._buffers.values()
+    places = tuple([_place(weight) for weight in weights if weight is not None])
     mode = float32_products(), os.environ.get("ZOO_TRITON")
     return None, (places, mode)
+
+
+def _place(weight: Tensor) -> Hashable:
+    return weight.data_ptr(), weight.dtype, weight.shape, weight.stride()
 
 
 def call_captured(
@@ -82,8 +92,10 @@ def replay_captured(
     """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls, or
     decline for the reason that `inspect_module` returns.
 
-    The module is inspected while the device already replays the graph of the last call, whose
-    outputs are used only if the graph is still the right one. Gradients have to be disabled.
+    The device already replays the graph of the last call while the module is inspected; its outputs
+    are used only if the graph is still the right one. So a call must not draw random numbers or
+    change tensors in place, and arguments must contain the limit of indices among the inputs, such
+    as a vocabulary size. Gradients have to be disabled.
 
     Args:
         module: keeps the graphs; they are deleted with it.
@@ -95,15 +107,20 @@ def replay_captured(
             copied.
     """
     device = next(iter(inputs.values())).device
-    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+    if device.type != "cuda":
+        return Declined(f"the device is '{device.type}', not 'cuda'")
+    if GraphedFunction.is_capturing():
         return Declined("another call is captured")
-    with _LOCKS.setdefault(module, threading.RLock()):
-        last = find_last(module, function, arguments)
+    call = function, arguments
+    # Tensors of inference mode could not be overwritten outside of it.
+    with _LOCK, torch.inference_mode(False), torch.no_grad():
+        graphs = module_graphs(module)
+        last = graphs.last(call)
         outputs = None if last is None else last.start(inputs)
         reason, key = inspect_module(module, device) if inspect is None else inspect()
-        kept = find_graphs(module, function, arguments, key) if reason is None else None
+        kept = graphs.find(call, key) if reason is None else None
         if last is not None and last is not kept:
-            last.stop()
+            last.disarm()
             outputs = None
         if kept is None:
             return Declined(str(reason))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,12 +39,12 @@ class CapturedSteps:
 
     Args:
         decoder: not kept alive by this object.
-        request: the sampler and the filters; its generator is replaced by a copy.
+        request: the sampler and the filters, which must not change; its generator is replaced by a
+            copy.
         first: the state after the first step, whose shapes are used.
 
     Attributes:
         bytes: the memory of the fixed tensors.
-        is_running: whether a call uses them.
     """
 
     def __init__(self, decoder: Decoder, request: DecodeRequest, first: DecodeState) -> None:
@@ -61,7 +63,7 @@ class CapturedSteps:
                 for name, tensor in flatten(first).items()
             }
         self.bytes = sum(tensor.nbytes for tensor in self._tensors.values())
-        self.is_running = False
+        self._lock = threading.Lock()
         generators = () if generator is None else (generator,)
         self._graph = (
             GraphedFunction(self._run, generators=generators) if device.type == "cuda" else None
@@ -72,31 +74,49 @@ class CapturedSteps:
         """The reason why the step could not be captured, None if it was or was not yet."""
         return "the device is not a GPU" if self._graph is None else self._graph.reason
 
-    def run(self, request: DecodeRequest, state: DecodeState) -> Iterator[DecodeState]:
-        """Yield the state after each further step.
+    @property
+    def is_running(self) -> bool:
+        """Whether a call uses the tensors."""
+        return self._lock.locked()
 
-        Its tensors are overwritten by the next step. The generator of the request continues from
-        the last step.
+    def run(self, request: DecodeRequest, state: DecodeState) -> Iterator[DecodeState]:
+        """Yield the state after each further step; nothing if another call uses the tensors.
+
+        The tensors of the state are overwritten by the next step. The generator of the request
+        continues from the last step.
         """
-        self.is_running = True  # first of all, since other threads ask for it
-        prompts, length = state.prompts, state.search.cur_len
-        own, generator = self._request.generator, request.generator
+        if not self._lock.acquire(blocking=False):
+            return
         try:
             self._write(flatten(state) | {"invalid": state.invalid})
-            if own is not None and generator is not None:
-                own.set_state(generator.get_state())
-            fixed, decoder_state = self._search(length), self._state()
-            while True:
-                logits = self._run({}) if self._graph is None else self._graph({})
-                if not self._selects:
-                    self._select(logits, length)
-                length += 1
-                search = replace(fixed, cur_len=length)
-                yield DecodeState(prompts, search, decoder_state, self._tensors["invalid"])
+            with self._continue_generator(request.generator):
+                yield from self._run_steps(state)
         finally:
-            self.is_running = False
-            if own is not None and generator is not None:
-                generator.set_state(own.get_state())
+            self._lock.release()
+
+    @contextlib.contextmanager
+    def _continue_generator(self, generator: torch.Generator | None) -> Iterator[None]:
+        """Use the state of a generator inside the block, and set it to the last one on exit."""
+        own = self._request.generator
+        if own is None or generator is None:
+            yield
+            return
+        own.set_state(generator.get_state())
+        try:
+            yield
+        finally:
+            generator.set_state(own.get_state())
+
+    def _run_steps(self, state: DecodeState) -> Iterator[DecodeState]:
+        prompts, length = state.prompts, state.search.cur_len
+        fixed, decoder_state = self._search(length), self._state()
+        while True:
+            logits = self._run({}) if self._graph is None else self._graph({})
+            if not self._selects:
+                self._select(logits, length)
+            length += 1
+            search = replace(fixed, cur_len=length)
+            yield DecodeState(prompts, search, decoder_state, self._tensors["invalid"])
 
     def _run(self, _: Any) -> Tensor:
         """Run the decoder's step and, if it can be captured, the selection; return the logits."""

@@ -19,10 +19,15 @@ MAX_SHAPES = 8
 
 Function = Callable[..., tuple[Mapping[str, Tensor], Any]]
 """Returns tensors by name, and a value that is the same for the same shapes and arguments."""
+Call = tuple[Function, tuple[Hashable, ...]]
+"""A function of a module and its arguments after the inputs."""
 
 
 class KeptGraphs:
     """The graphs of a function of a module, for weights in one place.
+
+    A call can start a graph before it knows that the graph is still right: it must not read memory
+    that was freed, so this object knows where the weights were.
 
     Attributes:
         graphed: the function.
@@ -30,18 +35,18 @@ class KeptGraphs:
 
     def __init__(self, graphed: GraphedFunction) -> None:
         self.graphed = graphed
-        self._weights: list[weakref.ref[Tensor]] = []
+        # Not references to the weights, with which `torch.utils.swap_tensors` fails.
+        self._with_parameters: list[weakref.ref[nn.Module]] = []
+        self._with_buffers: list[weakref.ref[nn.Module]] = []
         self._places: list[int] | None = None
 
     def start(self, inputs: Inputs) -> Any:
-        """Replay the graph for inputs of this shape and return its outputs, None without one.
+        """Replay the graph for inputs of this shape and return its outputs; return None without a
+        graph, or if a weight is not where it was.
 
-        It reads existing memory, since its weights are where they were, but nothing else is known
-        of the module: the outputs are to be used only if `find_graphs` returns this object.
+        The outputs are right only if `find` of `ModuleGraphs` returns this object too.
         """
-        places = [None if (weight := ref()) is None else weight.data_ptr() for ref in self._weights]
-        if places != self._places:
-            self._places = None
+        if self._places is None or self._places != self._find_places():
             return None
         return self.graphed.replay(inputs)
 
@@ -49,62 +54,81 @@ class KeptGraphs:
         """Call the function or replay a graph, and return the outputs."""
         outputs = self.graphed(inputs)
         if self._places is None:
-            weights = weights_of(each_part(module))
-            self._weights = list(map(weakref.ref, weights))
-            self._places = [weight.data_ptr() for weight in weights]
+            parts = each_part(module)
+            self._with_parameters = [weakref.ref(part) for part in parts if part._parameters]
+            self._with_buffers = [weakref.ref(part) for part in parts if part._buffers]
+            self._places = self._find_places()
         return outputs
 
-    def stop(self) -> None:
-        """Let `start` return None until the next run."""
+    def disarm(self) -> None:
+        """Let `start` return None until the next `run`."""
         self._places = None
 
+    def _find_places(self) -> list[int]:
+        parameters = [
+            weight.data_ptr()
+            for reference in self._with_parameters
+            if (part := reference()) is not None
+            for weight in part._parameters.values()
+            if weight is not None
+        ]
+        buffers = [
+            weight.data_ptr()
+            for reference in self._with_buffers
+            if (part := reference()) is not None
+            for weight in part._buffers.values()
+            if weight is not None
+        ]
+        return parameters + buffers
 
-_KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Hashable, KeptGraphs]] = (
-    weakref.WeakKeyDictionary()
-)
 
-
-def find_graphs(
-    module: nn.Module, function: Function, arguments: tuple[Hashable, ...], key: Hashable
-) -> KeptGraphs:
-    """Return the graphs of ``function(module, inputs, *arguments)``, new or of a previous call.
+class ModuleGraphs:
+    """The graphs of the functions of one module.
 
     Args:
-        key: what the graphs depend on, besides the arguments.
+        module: not kept alive by this object.
     """
-    kept = _KEPT.setdefault(module, OrderedDict())
-    full = (function, arguments, key)
-    if full not in kept:
-        reference = weakref.ref(module)
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = weakref.ref(module)
+        self._kept: OrderedDict[tuple[Call, Hashable], KeptGraphs] = OrderedDict()
+        self._last: dict[Call, KeptGraphs] = {}
+
+    def find(self, call: Call, key: Hashable) -> KeptGraphs:
+        """Return the graphs of a call, new or those of a previous call with the same key."""
+        full = call, key
+        kept = self._kept.get(full)
+        if kept is None:
+            kept = self._kept[full] = KeptGraphs(self._make(call))
+        self._last[call] = kept
+        self._kept.move_to_end(full)
+        while len(self._kept) > MAX_KEPT:
+            (oldest, _), evicted = self._kept.popitem(last=False)
+            if self._last.get(oldest) is evicted:
+                del self._last[oldest]
+        return kept
+
+    def last(self, call: Call) -> KeptGraphs | None:
+        """Return the graphs that `find` returned last for this call, if they are kept."""
+        return self._last.get(call)
+
+    def _make(self, call: Call) -> GraphedFunction:
+        reference, (function, arguments) = self._module, call
 
         def run(inputs: Inputs) -> tuple[Mapping[str, Tensor], Any]:
-            found = reference()
-            assert found is not None
-            return function(found, inputs, *arguments)
+            module = reference()
+            assert module is not None
+            return function(module, inputs, *arguments)
 
-        kept[full] = KeptGraphs(GraphedFunction(run, max_graphs=MAX_SHAPES))
-    kept.move_to_end(full)
-    while len(kept) > MAX_KEPT:
-        kept.popitem(last=False)
-    return kept[full]
+        return GraphedFunction(run, max_graphs=MAX_SHAPES)
 
 
-def find_last(
-    module: nn.Module, function: Function, arguments: tuple[Hashable, ...]
-) -> KeptGraphs | None:
-    """Return the graphs that `find_graphs` returned last for these arguments, if they are kept."""
-    for full, kept in reversed(_KEPT.get(module, OrderedDict()).items()):
-        if full[:2] == (function, arguments):  # type: ignore[index]
-            return kept
-    return None
+_OF_MODULES: weakref.WeakKeyDictionary[nn.Module, ModuleGraphs] = weakref.WeakKeyDictionary()
 
 
-def weights_of(parts: list[nn.Module]) -> list[Tensor]:
-    """Return the parameters and buffers of parts; in less time than `parameters()`."""
-    weights: list[Tensor | None] = []
-    for part in parts:
-        if part._parameters:
-            weights += part._parameters.values()
-        if part._buffers:
-            weights += part._buffers.values()
-    return [weight for weight in weights if weight is not None]
+def module_graphs(module: nn.Module) -> ModuleGraphs:
+    """Return the graphs that are kept with a module, and deleted with it."""
+    found = _OF_MODULES.get(module)
+    if found is None:
+        found = _OF_MODULES[module] = ModuleGraphs(module)
+    return found

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import replace
 
 import torch
-from torch import Tensor
 
-from zoo.generation.prompts import PromptBatch
 from zoo.generation.search import DecodeState
 from zoo.plugin import Decoder, DecodeRequest
 from zoo_fast.generation.captured_calls import Inspected, inspect_module
@@ -34,6 +34,7 @@ def _why_not_steps(steps: int) -> str | None:
     return "at most one token is generated" if steps < 2 else None
 
 
+_LOCK = threading.Lock()
 _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
     weakref.WeakKeyDictionary()
 )
@@ -69,29 +70,27 @@ def captured_steps(
 def _find_steps(
     decoder: Decoder, request: DecodeRequest, state: DecodeState, weights: Hashable
 ) -> CapturedSteps:
-    kept = _KEPT.setdefault(decoder, OrderedDict())
-    key = type(state.state), _key(weights, request, state.prompts, flatten(state))
-    steps = kept.get(key)
-    if steps is None:
-        steps = kept[key] = CapturedSteps(decoder, request, state)
-    kept.move_to_end(key)
-    available = torch.cuda.get_device_properties(state.invalid.device).total_memory
-    while (
-        len(kept) > MAX_KEPT
-        or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
-    ):
-        kept.popitem(last=False)
-    return steps
-
-
-def _key(
-    weights: Hashable, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
-) -> Hashable:
-    """Return what a captured step depends on, besides the values of tensors of fixed address."""
-    return (
-        tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
+    settings = settings_of(request, state.prompts)
+    # What a captured step depends on, besides the values of tensors of fixed address.
+    key = (
+        type(state.state),
+        tuple((name, t.shape, t.dtype, t.device) for name, t in flatten(state).items()),
         weights,
-        prompts.prefix.shape[1],
-        settings_of(request, prompts),
+        state.prompts.prefix.shape[1],
+        settings,
         request.generator is None,
     )
+    available = torch.cuda.get_device_properties(state.invalid.device).total_memory
+    with _LOCK:
+        kept = _KEPT.setdefault(decoder, OrderedDict())
+        steps = kept.get(key)
+        if steps is None:
+            own = replace(settings.request, generator=request.generator)  # copies of its parts
+            steps = kept[key] = CapturedSteps(decoder, own, state)
+        kept.move_to_end(key)
+        while (
+            len(kept) > MAX_KEPT
+            or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
+        ):
+            kept.popitem(last=False)
+    return steps

@@ -83,6 +83,7 @@ class PromptPass:
             self.decoder,
             function,
             given,
+            vocab_size(self.decoder),  # a graph of fewer tokens is not started
             prompts.total_length - 1,
             None if padded is None else padded.process,
             *arguments,
@@ -100,7 +101,11 @@ def selects_first(request: DecodeRequest) -> bool:
 
 
 def _process(
-    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int, padded: ProcessesPadded | None
+    decoder: Decoder,
+    inputs: Mapping[str, Tensor],
+    vocab: int | None,
+    steps: int,
+    padded: ProcessesPadded | None,
 ) -> tuple[dict[str, Tensor], State]:
     """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
     and the structure of the state."""
@@ -115,6 +120,7 @@ def _process(
 def _select_first(
     decoder: Decoder,
     inputs: Mapping[str, Tensor],
+    vocab: int | None,
     steps: int,
     padded: ProcessesPadded | None,
     settings: SearchSettings,
@@ -124,9 +130,8 @@ def _select_first(
 
     Without a selection there are the logits, and there is no configuration of a search.
     """
-    tensors, structure = _process(decoder, inputs, steps, padded)
-    vocab = tensors["logits"].shape[-1]
-    if vocab_size(decoder) != vocab:
+    tensors, structure = _process(decoder, inputs, vocab, steps, padded)
+    if vocab != tensors["logits"].shape[-1]:
         return tensors, (structure, None)
     logits, request = tensors.pop("logits"), settings.request
     prompts = _build_prompts(inputs, settings)

@@ -25,9 +25,12 @@ class CapturedEncoder(Acceleration):
         return None if device.type == "cuda" else f"the device is '{device.type}', not 'cuda'"
 
     def prepare_generation(self, target: Seq2Seq, batch: Batch) -> GenerationInputs:
-        tensors, _ = call_captured(target, _encode, {"source": batch["source"]})
+        vocab = target.vocab_size("source")  # a graph of fewer tokens is not started
+        tensors, _ = call_captured(target, _encode, {"source": batch["source"]}, vocab)
         return target.generation_inputs(unflatten_memory(tensors), batch.get("prompt"))
 
 
-def _encode(model: Seq2Seq, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], None]:
+def _encode(
+    model: Seq2Seq, inputs: Mapping[str, Tensor], vocab: int
+) -> tuple[dict[str, Tensor], None]:
     return flatten_memory(model.encode(inputs["source"])), None

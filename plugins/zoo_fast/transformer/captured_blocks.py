@@ -64,12 +64,12 @@ def _run_captured(
 
     def inspect() -> Inspected:
         reason, weights = inspect_module(target, x.device)
-        return reason, reason or (weights, tuple(map(_settings, each_part(target))))
+        if reason is not None:
+            return reason, None
+        return None, (weights, tuple(map(_settings, each_part(target))))
 
-    # Tensors of inference mode could not be overwritten outside of it.
-    with torch.inference_mode(False), torch.no_grad():
-        given = {"x": x, **{f"mask.{name}": t for name, t in tensors.items()}, **source}
-        outputs = replay_captured(target, function, given, settings, inspect=inspect)
+    given = {"x": x, **{f"mask.{name}": t for name, t in tensors.items()}, **source}
+    outputs = replay_captured(target, function, given, settings, inspect=inspect)
     return outputs if isinstance(outputs, Declined) else outputs[0]["x"]
 
 

@@ -32,6 +32,9 @@ def test_reasons():
     before = inspect_module(module, gpu)[1]
     module.double()
     assert inspect_module(module, gpu)[1] != before
+    before = inspect_module(module, gpu)[1]
+    module.weight.data = module.weight.data.t()  # in the same place
+    assert inspect_module(module, gpu)[1] != before
     module.register_forward_hook(lambda *_: None)
     assert reason(gpu) == "the module has hooks"
 
@@ -42,7 +45,7 @@ def test_the_weights_of_a_traced_part_are_in_the_key():
     module, gpu = nn.Sequential(nn.Linear(2, 2), traced).eval(), torch.device("cuda")
     reason, (places, _) = inspect_module(module, gpu)
     assert reason is None
-    assert {weight.data_ptr() for weight in module.parameters()} <= {place for place, _ in places}
+    assert {weight.data_ptr() for weight in module.parameters()} <= {place for place, *_ in places}
 
 
 def test_copies_of_different_dtypes():
@@ -133,16 +136,44 @@ def test_a_changed_module_does_not_use_its_old_graph(change, events):
 
 @pytest.mark.gpu
 @torch.no_grad()
-def test_a_module_is_captured_again_after_a_hook_was_removed(events):
+def test_graphs_are_started_early_again_after_a_hook_was_removed(events):
     x = torch.ones(1, 2, device="cuda")
     module = captured_linear(x)
     hook = module.register_forward_hook(lambda *given: given[2] + 5)
     call(module, x)
     hook.remove()
     events.clear()
-    found = [call(module, x), call(module, x)]
+
+    def inspect():
+        events.append("inspect")
+        return inspect_module(module, x.device)
+
+    found = [call(module, x, inspect=inspect), call(module, x, inspect=inspect)]
     torch.testing.assert_close(found, [2 * module(x)] * 2)
-    assert len(events) == 2
+    assert events == ["inspect", "replay", "replay", "inspect"]
+
+
+@pytest.mark.gpu
+@torch.no_grad()
+def test_graphs_of_inference_mode_are_used_outside_of_it():
+    x = torch.ones(1, 2, device="cuda")
+    with torch.inference_mode():
+        module = captured_linear(x)
+    torch.testing.assert_close(call(module, 3 * x), 2 * module(3 * x))
+
+
+@pytest.mark.gpu
+@torch.no_grad()
+def test_weights_of_a_captured_module_can_be_swapped():
+    x = torch.ones(1, 2, device="cuda")
+    module = captured_linear(x)
+    expected = call(module, x)
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        module.cpu().cuda()
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    torch.testing.assert_close(call(module, x), expected)
 
 
 @pytest.mark.gpu

@@ -104,6 +104,38 @@ def compare_pools(found, expected):
         assert torch.equal(found["done"], expected["done"])
 
 
+@torch.no_grad()
+def test_a_second_call_does_not_use_the_tensors_of_a_running_one():
+    inputs, request = make_inputs(), make_request(Greedy())
+    first = make_loop(inputs, request).first()
+    steps = CapturedSteps(inputs.decoder, request, first)
+    with closing(steps.run(request, first)) as run:
+        next(run)
+        assert steps.is_running
+        assert list(steps.run(request, first)) == []
+    assert not steps.is_running
+    with closing(steps.run(request, first)) as run:
+        assert next(run).search.cur_len == first.search.cur_len + 1
+
+
+@torch.no_grad()
+def test_an_interrupt_before_the_first_step_does_not_change_the_generator(monkeypatch):
+    inputs, request = make_inputs(), make_request(TopK(k=3))
+    first = make_loop(inputs, request).first()
+    steps = CapturedSteps(inputs.decoder, request, first)
+
+    def interrupt(tensors):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "_write", interrupt)
+        before = request.generator.get_state()
+        with pytest.raises(KeyboardInterrupt):
+            next(steps.run(request, first))
+    assert torch.equal(request.generator.get_state(), before)
+    assert not steps.is_running
+
+
 def test_reasons_for_the_ordinary_loop():
     decoder = make_inputs().decoder
     gpu = torch.device("cuda")

@@ -1,6 +1,9 @@
 """The accelerated decoding loop: when it is used, and its outputs."""
 
 import copy
+import sys
+import threading
+from functools import partial
 
 import pytest
 import torch
@@ -94,3 +97,36 @@ def test_a_stream_has_the_tokens_of_the_reference(model):
 def test_the_reference_of_an_accelerated_loop_runs(model):
     loop = DecodingLoop.__new__(DecodingLoop)
     assert reference(zoo.accelerate(loop), "run").func is DecodingLoop.run
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("length", [1, 12])
+def test_threads_do_not_share_their_prompts(length, device):
+    torch.manual_seed(0)
+    model = zoo.compose("transformer-tiny", device=device).eval()
+    sources = [[3 + (index + place) % 5 for place in range(6)] for index in range(4)]
+    generate = partial(zoo.generate, model, sampler="greedy", filters=[], max_length=length)
+    expected = [generate([source]) for source in sources]
+    assert len({tuple(best.tokens) for [[best]] in expected}) > 1 or length == 1
+    for _ in range(4):
+        generate(sources[:1])
+    found = [[] for _ in sources]
+
+    def work(index):
+        found[index] = [generate([sources[index]]) for _ in range(20)]
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(sources))]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    for results, [[best]] in zip(found, expected, strict=True):
+        assert len(results) == 20
+        for [[result]] in results:
+            assert result.tokens == best.tokens
+            assert result.score == pytest.approx(best.score, rel=1e-3)

@@ -90,6 +90,18 @@ def test_threads_do_not_share_their_inputs():
             torch.testing.assert_close(result, value, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.gpu
+def test_a_longer_batch_does_not_change_the_positions_of_shorter_ones():
+    fast, plain = make_models()
+    short, long = make_batch(fast, 2, 5), make_batch(fast, 1, 600)
+    (expected,) = logits(plain, short, 1)
+    logits(fast, short)
+    logits(fast, long, 1)
+    filled = [torch.full((64, 16), 1e3, device="cuda") for _ in range(2000)]  # freed memory
+    torch.testing.assert_close(logits(fast, short, 1)[0], expected, rtol=1e-4, atol=1e-4)
+    assert len(filled) == 2000
+
+
 def test_masks_are_split_and_joined():
     mask = Mask(causal=True, keys=torch.ones(1, 2, dtype=torch.bool), window=3)
     tensors, settings = _split(mask)
