@@ -52,17 +52,17 @@ class Compaction:
         kept = torch.tensor(
             sorted(active + others[: size - len(active)]), device=state.invalid.device
         )
-        self._keep(state)
+        self.keep(state)
         self._items = self._items.index_select(0, kept)
         return _select_items(state, kept)
 
-    def finish(self, state: DecodeState) -> tuple[Tensor, Tensor]:
-        """Return tokens [B, N, T] and scores [B, N] of all items."""
-        self._keep(state)
+    @property
+    def outputs(self) -> tuple[Tensor, Tensor]:
+        """Tokens [B, N, T] and scores [B, N] of all items, as they were kept last."""
         assert self._outputs is not None
         return self._outputs
 
-    def _keep(self, state: DecodeState) -> None:
+    def keep(self, state: DecodeState) -> None:
         """Store the outputs of the items of the batch, until they are replaced by later ones."""
         tokens, scores = self._sampler.finish(state.search)
         if self._outputs is None:

@@ -95,9 +95,9 @@ class FastLoop(DecodingLoop):
         sync_every = 1 if self.device.type == "cpu" else SYNC_EVERY
         first = self.first()
         compaction = Compaction(self.request.sampler, first)
-        for state in self.steps_after(first, sync_every, compaction):
-            last = state
-        tokens, scores = compaction.finish(last)
+        for _ in self.steps_after(first, sync_every, compaction):
+            pass
+        tokens, scores = compaction.outputs
         return tokens if self._padded is None else self._padded.align_left(tokens), scores
 
     def _pad_prompts(self) -> None:
@@ -140,7 +140,11 @@ class FastLoop(DecodingLoop):
     def steps_after(
         self, state: DecodeState, sync_every: int, compaction: Compaction | None = None
     ) -> Iterator[DecodeState]:
-        """Yield the state after each step, from the first one on, until all items are done."""
+        """Yield the state after each step, from the first one on, until all items are done.
+
+        The outputs are kept in the compaction, since another call can overwrite those of the last
+        step after it.
+        """
         flags, total = EndFlags(lag=sync_every > 1), self.prompts.steps
         further = self.further_steps(state)
         for number in range(1, total + 1):
@@ -156,6 +160,8 @@ class FastLoop(DecodingLoop):
                 if reduced is not None:
                     state, flags = reduced, EndFlags(lag=sync_every > 1)
                     further = self.further_steps(state)
+            if ended and compaction is not None:
+                compaction.keep(state)
             yield state
             if ended:
                 return

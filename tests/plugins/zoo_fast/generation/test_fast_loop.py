@@ -12,6 +12,8 @@ import zoo
 import zoo.generation
 from zoo.generation.loop import DecodingLoop
 from zoo.plugin import DecodeRequest, reference
+from zoo_fast.generation import fast_loop
+from zoo_fast.generation.captured_steps import CapturedSteps
 from zoo_fast.generation.fast_loop import FastLoop
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
@@ -58,6 +60,37 @@ def test_outputs_equal_those_of_the_reference(model, sampler, filters, fast_runs
     assert not fast_runs
     found = generate(zoo.accelerate(copy.deepcopy(model)), sampler, filters)
     assert len(fast_runs) == 1
+    assert torch.equal(found.tokens, expected.tokens)
+    torch.testing.assert_close(found.scores, expected.scores)
+
+
+class Overwritten(CapturedSteps):
+    """Steps whose tensors another call overwrites as soon as it can."""
+
+    def run(self, request, state):
+        try:
+            yield from super().run(request, state)
+        finally:
+            assert not self.is_running
+            for tensor in self._tensors.values():
+                tensor.zero_()
+
+
+@pytest.mark.parametrize("filters", [[], [NoRepeatNgram(n=2)]], ids=["plain", "filtered"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+def test_outputs_are_copied_before_another_call_uses_the_tensors(
+    model, sampler, filters, monkeypatch
+):
+    made = []
+
+    def make_steps(decoder, request, state, inspected):
+        made.append(Overwritten(decoder, request, state))
+        return made[-1]
+
+    expected = generate(model, sampler, filters)
+    monkeypatch.setattr(fast_loop, "captured_steps", make_steps)
+    found = generate(zoo.accelerate(copy.deepcopy(model)), sampler, filters)
+    assert made
     assert torch.equal(found.tokens, expected.tokens)
     torch.testing.assert_close(found.scores, expected.scores)
 
