@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from torch import Tensor
@@ -222,20 +222,37 @@ def _without_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _find_synchronisation() -> Iterator[list[str]]:
-    """Yield a list that is filled with the operations in the block that wait for the device."""
+    """Yield a list that is filled with the operations in the block that wait for the device.
+
+    Those of other threads are ignored; warnings of the backward pass are raised in this thread.
+    """
     found: list[str] = []
-    mode = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(record=True) as caught:
+    others: list[warnings.WarningMessage] = []
+    mode, own = torch.cuda.get_sync_debug_mode(), threading.get_ident()
+
+    def record(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if _SYNC_WARNING not in str(message):
+            others.append(warnings.WarningMessage(message, category, filename, lineno))
+        elif threading.get_ident() == own:
+            found.append(f"{filename}:{lineno} waits for the device")
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = record
         torch.cuda.set_sync_debug_mode("warn")
         try:
             yield found
         finally:
             torch.cuda.set_sync_debug_mode(mode)
-    for warning in caught:
-        if _SYNC_WARNING in str(warning.message):
-            found.append(f"{warning.filename}:{warning.lineno} waits for the device")
-        elif "prototype feature" not in str(warning.message):
+    for warning in others:
+        if "prototype feature" not in str(warning.message):
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
