@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -40,31 +42,34 @@ def search_batch(
     run: Callable[[State], dict[str, Tensor]] = functools.partial(
         run_chunk, blank=blank, width=width, prune=prune
     )
+    lock: AbstractContextManager[Any] = nullcontext()
     if logprobs.device.type == "cuda":
-        run = _graphed(blank, width, prune)
+        run = graphed = _graphed(blank, width, prune, logprobs.device)
+        lock = graphed.lock
     state: State = _start(B, width, blank, logprobs.device)
     sources, labels = [], []
-    for t in range(0, T, CHUNK):
-        frames = torch.where(mask[:, t : t + CHUNK, None], logprobs[:, t : t + CHUNK], padding)
-        missing = CHUNK - frames.shape[1]
-        frames = torch.cat([frames, padding.expand(B, missing, V)], dim=1)
-        outputs = run({**state, "frames": frames})
-        sources.append(outputs["sources"].clone())
-        labels.append(outputs["labels"].clone())
-        state = {name: outputs[name] for name in state}
-    scores = state["total"][:, :n_best].clone()
+    with lock:  # outputs are inputs of the next call
+        for t in range(0, T, CHUNK):
+            frames = torch.where(mask[:, t : t + CHUNK, None], logprobs[:, t : t + CHUNK], padding)
+            missing = CHUNK - frames.shape[1]
+            frames = torch.cat([frames, padding.expand(B, missing, V)], dim=1)
+            outputs = run({**state, "frames": frames})
+            sources.append(outputs["sources"].clone())
+            labels.append(outputs["labels"].clone())
+            state = {name: outputs[name] for name in state}
+        scores = state["total"][:, :n_best].clone()
     emitted = _backtrack(sources, labels, n_best, blank, scores)
     return (*emitted, scores)
 
 
 @functools.lru_cache(maxsize=8)
-def _graphed(blank: int, width: int, prune: float) -> GraphedFunction:
+def _graphed(blank: int, width: int, prune: float, device: torch.device) -> GraphedFunction:
     return GraphedFunction(
         functools.partial(run_chunk, blank=blank, width=width, prune=prune), max_graphs=4
     )
 
 
-@functools.lru_cache(maxsize=16)
+@functools.cache  # graphs read the tensors as long as they exist
 def _pairs_on(device: torch.device, labels: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the prefixes and labels [Q] of the pairs and the numbers of pairs [W * (J + 1)], Q for
     labels that are not considered; kept, because a CUDA graph cannot copy them to the device."""

@@ -85,6 +85,7 @@ class GraphedFunction:
 
     Attributes:
         is_last_warmup: whether the last call before a capture runs.
+        lock: for functions that several threads call: held until the outputs of a call are copied.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class GraphedFunction:
         self.device = device
         self.reason: str | None = None
         self.is_last_warmup = False
+        self.lock = threading.RLock()
         self._captures: dict[Key, _Capture] = {}
         self._pool: Any = None
         self._stream: torch.cuda.Stream | None = None

@@ -31,8 +31,9 @@ def run_captured(
     if not _can_capture(tensors):
         return list(function(tensors, settings))
     graphed = _graphed(function, settings, tensors[0].device)
-    # The graph overwrites its outputs at the next call.
-    return [output.clone() for output in graphed({f"{i:02}": t for i, t in enumerate(tensors)})]
+    # The graph overwrites its outputs at the next call, which can be that of another thread.
+    with graphed.lock:
+        return [output.clone() for output in graphed({f"{i:02}": t for i, t in enumerate(tensors)})]
 
 
 def _can_capture(tensors: Sequence[Tensor]) -> bool:

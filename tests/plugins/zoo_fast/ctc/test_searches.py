@@ -1,10 +1,12 @@
 """The prefix beam searches of a batch compared with the reference."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from kits.thread_kit import run_in_threads
 
 import zoo
 from zoo.acceleration.binding import bound_accelerations
@@ -56,6 +58,19 @@ def test_hypotheses_equal_those_of_the_search_of_one_item(lengths, V, width, bla
         for (_, score), (_, in_batch), (_, exact) in pairs_of_scores:
             assert score == pytest.approx(exact, abs=1e-9)
             assert in_batch == pytest.approx(exact, abs=1e-9)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_threads_do_not_share_their_beams(device):
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 2, 2 * CHUNK, 5, generator=generator, dtype=torch.float64)
+    mask = torch.ones(2, 2 * CHUNK, dtype=torch.bool, device=device)
+    decode = partial(search_batch, mask=mask, blank=0, width=4, prune=0.0, n_best=2)
+    calls = [partial(decode, each.log_softmax(dim=-1).to(device)) for each in logits]
+    expected = [call() for call in calls]
+    for results, value in zip(run_in_threads(calls, times=5), expected, strict=True):
+        for result in results:
+            assert all(map(torch.equal, result, value))
 
 
 def test_pairs_contain_the_best_sums():

@@ -1,12 +1,11 @@
 """The accelerated decoding loop: when it is used, and its outputs."""
 
 import copy
-import sys
-import threading
 from functools import partial
 
 import pytest
 import torch
+from kits.thread_kit import run_in_threads
 
 import zoo
 import zoo.generation
@@ -143,23 +142,8 @@ def test_threads_do_not_share_their_prompts(length, device):
     assert len({tuple(best.tokens) for [[best]] in expected}) > 1 or length == 1
     for _ in range(4):
         generate(sources[:1])
-    found = [[] for _ in sources]
-
-    def work(index):
-        found[index] = [generate([sources[index]]) for _ in range(20)]
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(sources))]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    found = run_in_threads([partial(generate, [source]) for source in sources], times=20)
     for results, [[best]] in zip(found, expected, strict=True):
-        assert len(results) == 20
         for [[result]] in results:
             assert result.tokens == best.tokens
             assert result.score == pytest.approx(best.score, rel=1e-3)

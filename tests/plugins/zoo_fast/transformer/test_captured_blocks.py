@@ -1,10 +1,11 @@
 """Blocks that are captured as CUDA graphs, against the same model without accelerations; relative
 errors below 1e-4 in float32."""
 
-import threading
+from functools import partial
 
 import pytest
 import torch
+from kits.thread_kit import run_in_threads
 
 import zoo
 from zoo.plugin import Mask
@@ -74,19 +75,9 @@ def test_threads_do_not_share_their_inputs():
         batch["source"] = batch["source"].roll(index, dims=1)
     expected = [logits(plain, batch, 1)[0] for batch in batches]
     logits(fast, batches[0])
-    found = [[] for _ in batches]
-
-    def work(index):
-        found[index] = logits(fast, batches[index], 50)
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(batches))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = run_in_threads([partial(logits, fast, batch, 1) for batch in batches], times=50)
     for results, value in zip(found, expected, strict=True):
-        assert len(results) == 50
-        for result in results:
+        for [result] in results:
             torch.testing.assert_close(result, value, rtol=1e-4, atol=1e-4)
 
 
