@@ -49,12 +49,14 @@ class PositionTable:
 
     def _table(self, length: int, like: Tensor) -> Rows:
         tables = self._tables.setdefault((like.device, like.dtype), [])
-        if not tables or len(tables[-1][0]) < length:
+        table = next((each for each in tables if len(each[0]) >= length), None)
+        if table is None:
             size = max(256, 2 ** (length - 1).bit_length())
             # Tensors of inference mode could not be used in training later.
             with torch.inference_mode(False), torch.no_grad():
-                tables.append(self._compute(size, 0, like))
-        return tables[-1]
+                table = self._compute(size, 0, like)
+            tables.append(table)
+        return table
 
     def _compute(self, count: int, offset: int | Tensor, like: Tensor) -> Rows:
         positions = indices(count, offset, like.device).double()

@@ -1,6 +1,9 @@
+from functools import partial
+
 import pytest
 import torch
 from attention_kit import build, lengths_mask, randn
+from thread_kit import run_in_threads
 from torch import nn
 
 from zoo import record_samples, recording
@@ -32,6 +35,22 @@ def test_recording_stores_the_weights_of_each_call_by_module_name():
         )
     # Each head has its own scorer.
     assert not torch.allclose(log["first"][0][:, 0], log["first"][0][:, 1])
+
+
+def test_threads_record_only_their_own_calls():
+    attention = build("additive", heads=2)
+
+    def record(items):
+        query, memory = randn(items, 4, 6, seed=items), randn(items, 5, 6, seed=2)
+        with recording(attention) as log:
+            attention(query, memory)
+        return log[""]
+
+    calls = [partial(record, items) for items in (1, 2, 3, 4)]
+    expected = [call() for call in calls]
+    for results, [weights] in zip(run_in_threads(calls, times=50), expected, strict=True):
+        for [found] in results:
+            assert torch.equal(found, weights)
 
 
 def test_recording_detaches_its_recorders():

@@ -1,7 +1,10 @@
 """Chat templates render as in transformers; hostile ones are stopped."""
 
+from functools import partial
+
 import pytest
 import transformers as hf
+from thread_kit import run_in_threads
 from tokenizers import Tokenizer, models
 
 from zoo.data.chat_template import MAX_TEMPLATE, ChatTemplate
@@ -181,3 +184,12 @@ def test_long_conversations_are_within_the_bounds(theirs):
     ]
     for name in ("qwen", "llama-3", "gemma", "chatml"):
         assert len(ChatTemplate(TEMPLATES[name], TOKENS).render(messages)) > 1_000_000
+
+
+def test_each_thread_has_its_own_bound():
+    messages = [{"role": "user", "content": f"{i} " * 300} for i in range(1500)]
+    template = ChatTemplate(TEMPLATES["chatml"], TOKENS)
+    render = partial(template.render, messages)
+    expected = render()
+    for results in run_in_threads([render] * 4, times=3):
+        assert results == [expected] * 3

@@ -103,17 +103,17 @@ def accelerate_parts(
     if not changed:
         return target
     for part in parts:
-        if type(part) not in changed:
+        cls = type(part)  # read once, because a call of another thread can change it
+        if cls not in changed:
             continue
-        if isinstance(part, Accelerated):
-            if Accelerated in type(part).__bases__:
-                object.__setattr__(part, "__class__", plain_class(part))
+        if issubclass(cls, Accelerated):
+            if Accelerated in cls.__bases__:
+                object.__setattr__(part, "__class__", _plain(cls))
             vars(part).pop(_BOUND, None)
         else:
-            plain = type(part)
-            if plain not in classes:
-                classes[plain] = _accelerated_class(plain, found[plain], registry)
-            accelerated: type[Accelerated] = classes[plain]
+            if cls not in classes:
+                classes[cls] = _accelerated_class(cls, found[cls], registry)
+            accelerated: type[Accelerated] = classes[cls]
             # Without `__setattr__` of the module, which is slow.
             vars(part)[_BOUND] = tuple(_create(*each) for each in accelerated._found_accelerations)
             object.__setattr__(part, "__class__", accelerated)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor, nn
 
 from zoo.interfaces import Samples
@@ -18,10 +20,14 @@ class Recorder:
     Args:
         weights: receives the attention weights of a call; None if they are not needed.
         samples: receives the samples of a call; None if they are not needed.
+
+    Attributes:
+        thread: the thread whose calls are recorded; all if it is None.
     """
 
     weights: Callable[[Tensor], None] | None = None
     samples: Callable[[Samples], None] | None = None
+    thread: int | None = field(default=None, init=False)
 
 
 class RecordsAttention(nn.Module):
@@ -39,21 +45,29 @@ class RecordsAttention(nn.Module):
     @property
     def is_recording_samples(self) -> bool:
         """Whether a recorder needs the samples of a stochastic part."""
-        return any(recorder.samples is not None for recorder in self.recorders)
+        return any(recorder.samples is not None for recorder in self._recorders_of_thread())
 
     def record(self, weights: Tensor, samples: Samples | None = None) -> None:
         """Pass the weights of this call, and its samples if there are any, to the recorders."""
-        for recorder in self.recorders:
+        for recorder in self._recorders_of_thread():
             if recorder.weights is not None:
                 recorder.weights(weights)
             if recorder.samples is not None and samples is not None:
                 recorder.samples(samples)
 
+    def _recorders_of_thread(self) -> list[Recorder]:
+        if torch.compiler.is_compiling() or not self.recorders:
+            return self.recorders
+        own = threading.get_ident()
+        return [each for each in self.recorders.copy() if each.thread in (None, own)]
+
 
 @contextmanager
 def attach(recorders: dict[RecordsAttention, Recorder]) -> Iterator[None]:
-    """Attach each recorder to its module inside the block."""
+    """Attach each recorder to its module inside the block, for the calls of this thread."""
+    thread = None if torch.compiler.is_compiling() else threading.get_ident()
     for module, recorder in recorders.items():
+        recorder.thread = thread
         module.recorders.append(recorder)
     try:
         yield

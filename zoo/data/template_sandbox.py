@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, cast
@@ -49,15 +50,21 @@ class BoundedTemplate:
         self._template = self._environment.from_string(source)
 
     def render(self, variables: Mapping[str, Any]) -> str:
-        self._environment.work = 0
+        self._environment.spent.work = 0
         return self._template.render(dict(variables))
+
+
+class _Spent(threading.local):
+    """The work of the template that a thread renders."""
+
+    work = 0
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
     def __init__(self) -> None:
-        self.work = 0
+        self.spent = _Spent()
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -73,8 +80,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
 
     def spend(self, amount: int) -> None:
-        self.work += amount
-        if self.work > MAX_WORK:
+        self.spent.work += amount
+        if self.spent.work > MAX_WORK:
             raise SecurityError("it takes too many steps or creates too long texts")
 
     def spend_on(self, value: Any) -> Any:
