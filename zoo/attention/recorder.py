@@ -78,7 +78,7 @@ def attach(recorders: dict[RecordsAttention, Recorder]) -> Iterator[None]:
 
 @contextmanager
 def recording(model: nn.Module, *, gradients: bool = False) -> Iterator[dict[str, list[Tensor]]]:
-    """Record the attention weights of every attention module inside the block.
+    """Record the attention weights of every attention module inside the block, in this thread.
 
     Yields a dictionary from module name to the weights of each call: [B, H, T, S], or [B, H, E]
     over the edges of a graph. Weights are detached unless ``gradients`` is true. Attention

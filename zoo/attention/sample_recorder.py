@@ -57,7 +57,7 @@ def forbid_stochastic(part: nn.Module, what: str) -> None:
 
 @contextmanager
 def record_samples(model: nn.Module) -> Iterator[SampleLog]:
-    """Record the samples of every stochastic part of the model inside the block."""
+    """Record the samples of every stochastic part of the model inside the block, in this thread."""
     found = {
         name: module
         for name, module in model.named_modules()

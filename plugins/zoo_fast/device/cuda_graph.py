@@ -43,8 +43,10 @@ class _Capture:
 
 
 class _Warmups:
-    """Number of warm-up calls that run now. The backward pass runs in other threads, so the number
-    is one for all threads."""
+    """Number of warm-up calls that run now, of one thread at a time.
+
+    Their backward passes run in other threads, which have to know it too.
+    """
 
     def __init__(self) -> None:
         self.running = 0

@@ -77,7 +77,7 @@ class FastLoop(DecodingLoop):
         sampler = plain.request.sampler
         if not is_accelerated(sampler):
             copied = accelerate(copy.copy(sampler))
-            # Without accelerations the object itself, on which captured steps can depend.
+            # Without accelerations the object itself, for which captured steps may be kept.
             sampler = copied if is_accelerated(copied) else sampler
         super().__init__(
             decoder=plain.decoder,

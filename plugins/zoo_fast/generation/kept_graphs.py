@@ -19,7 +19,7 @@ MAX_SHAPES = 8
 
 Function = Callable[..., tuple[Mapping[str, Tensor], Any]]
 """Returns tensors by name, and a value that is the same for the same shapes and arguments."""
-Call = tuple[Function, tuple[Hashable, ...]]
+CallKey = tuple[Function, tuple[Hashable, ...]]
 """A function of a module and its arguments after the inputs."""
 
 
@@ -65,21 +65,15 @@ class KeptGraphs:
         self._places = None
 
     def _find_places(self) -> list[int]:
-        parameters = [
+        kinds = (self._with_parameters, "_parameters"), (self._with_buffers, "_buffers")
+        return [
             weight.data_ptr()
-            for reference in self._with_parameters
+            for references, kind in kinds
+            for reference in references
             if (part := reference()) is not None
-            for weight in part._parameters.values()
+            for weight in getattr(part, kind).values()
             if weight is not None
         ]
-        buffers = [
-            weight.data_ptr()
-            for reference in self._with_buffers
-            if (part := reference()) is not None
-            for weight in part._buffers.values()
-            if weight is not None
-        ]
-        return parameters + buffers
 
 
 class ModuleGraphs:
@@ -91,10 +85,10 @@ class ModuleGraphs:
 
     def __init__(self, module: nn.Module) -> None:
         self._module = weakref.ref(module)
-        self._kept: OrderedDict[tuple[Call, Hashable], KeptGraphs] = OrderedDict()
-        self._last: dict[Call, KeptGraphs] = {}
+        self._kept: OrderedDict[tuple[CallKey, Hashable], KeptGraphs] = OrderedDict()
+        self._last: dict[CallKey, KeptGraphs] = {}
 
-    def find(self, call: Call, key: Hashable) -> KeptGraphs:
+    def find(self, call: CallKey, key: Hashable) -> KeptGraphs:
         """Return the graphs of a call, new or those of a previous call with the same key."""
         full = call, key
         kept = self._kept.get(full)
@@ -108,11 +102,11 @@ class ModuleGraphs:
                 del self._last[oldest]
         return kept
 
-    def last(self, call: Call) -> KeptGraphs | None:
+    def last(self, call: CallKey) -> KeptGraphs | None:
         """Return the graphs that `find` returned last for this call, if they are kept."""
         return self._last.get(call)
 
-    def _make(self, call: Call) -> GraphedFunction:
+    def _make(self, call: CallKey) -> GraphedFunction:
         reference, (function, arguments) = self._module, call
 
         def run(inputs: Inputs) -> tuple[Mapping[str, Tensor], Any]:

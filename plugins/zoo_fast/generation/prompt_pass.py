@@ -108,7 +108,11 @@ def _process(
     padded: ProcessesPadded | None,
 ) -> tuple[dict[str, Tensor], State]:
     """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
-    and the structure of the state."""
+    and the structure of the state.
+
+    Args:
+        vocab: the vocabulary size of the prompts, if it is known; each has its own graphs.
+    """
     state = decoder.start(unflatten_memory(inputs), steps=steps)
     if padded is None:
         logits, state = decoder.process_prompt(inputs["prefix"], state)
