@@ -19,7 +19,7 @@ from zoo_fast.device.triton_support import why_not_triton_on
 Function = Callable[..., Sequence[Tensor]]
 Key = tuple[tuple[torch.Size, torch.dtype, torch.device], ...]
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("zoo.fast")
 MAX_COMPILED = 4
 """Number of shapes for which a function is compiled, which takes up to a minute each."""
 _OPTIONS = {**COMPILER_OPTIONS, "fallback_random": True, "triton.cudagraphs": False}

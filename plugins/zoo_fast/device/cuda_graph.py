@@ -13,6 +13,8 @@ from typing import Any, TextIO
 import torch
 from torch import Tensor
 
+from zoo_fast.device.kernel_log import log_compiled_kernels
+
 Inputs = Mapping[str, Tensor]
 Key = tuple[tuple[str, torch.Size, torch.dtype], ...]
 
@@ -167,6 +169,7 @@ class GraphedFunction:
     def _run_on_side_stream(self, inputs: Inputs, *, check: bool) -> Any:
         """Run the function on the stream of the capture, as warm-up."""
         if self._stream is None:
+            log_compiled_kernels()
             self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         moved = self._on_device(inputs)
         self._stream.wait_stream(torch.cuda.current_stream())

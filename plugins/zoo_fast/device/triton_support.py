@@ -33,7 +33,7 @@ def why_not_triton_on(device: str, dtype: torch.dtype = torch.float32) -> str | 
     mode = os.environ.get("ZOO_TRITON", "auto")
     if mode == "off":
         return "ZOO_TRITON is 'off'"
-    if not _is_installed():
+    if not is_installed():
         return "Triton is not installed"
     if device != "cuda" and (mode, device) != ("interpret", "cpu"):
         return f"the device is '{device}', not 'cuda'"
@@ -74,7 +74,8 @@ def _has_dependent_launch(device: torch.device) -> bool:
 _INSTALLED = importlib.util.find_spec("triton") is not None
 
 
-def _is_installed() -> bool:
+def is_installed() -> bool:
+    """Return whether Triton is installed."""
     return _INSTALLED
 
 

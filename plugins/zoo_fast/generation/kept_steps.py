@@ -22,7 +22,7 @@ MAX_KEPT = 8
 MAX_KEPT_FRACTION = 0.125
 """Fraction of the device's memory that the tensors of the kept steps of a decoder may take."""
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("zoo.fast")
 
 
 def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:

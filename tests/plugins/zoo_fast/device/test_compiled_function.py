@@ -42,7 +42,7 @@ def inputs(rows=2):
 def test_results_and_gradients_are_those_of_the_function():
     function, (x, mask, y) = partial(CompiledFunction("mix"), mix), inputs()
     state = torch.get_rng_state()
-    with use_compiled(compile=True), unittest.TestCase().assertLogs("zoo_fast", "INFO") as logs:
+    with use_compiled(compile=True), unittest.TestCase().assertLogs("zoo.fast", "INFO") as logs:
         outputs = function(x, mask, y)
     assert "compiling mix, once for inputs of shape [2, 3]" in logs.output[0]
     assert "compiled mix in" in logs.output[1]
@@ -112,7 +112,7 @@ def test_a_function_that_cannot_be_compiled_is_called_as_it_is():
 
     function = partial(CompiledFunction("a branch"), reads_a_value)
     x = torch.ones(2, requires_grad=True)
-    with use_compiled(compile=True), unittest.TestCase().assertLogs("zoo_fast", "INFO") as logs:
+    with use_compiled(compile=True), unittest.TestCase().assertLogs("zoo.fast", "INFO") as logs:
         results = [function(x), function(x)]
     assert [record.levelno for record in logs.records] == [logging.INFO] * 2
     assert "a branch is not compiled" in logs.output[1]

@@ -17,7 +17,7 @@ from zoo_transformer.scaled_dot import ScaledDot
 @pytest.fixture(autouse=True)
 def installed(monkeypatch):
     """Paths do not depend on whether Triton is installed on this machine."""
-    monkeypatch.setattr(triton_support, "_is_installed", lambda: True)
+    monkeypatch.setattr(triton_support, "is_installed", lambda: True)
     monkeypatch.delenv("ZOO_TRITON", raising=False)
 
 
@@ -47,7 +47,7 @@ def test_reasons_against_triton(monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "off")
     assert why_not_triton(values) == "ZOO_TRITON is 'off'"
     monkeypatch.delenv("ZOO_TRITON")
-    monkeypatch.setattr(triton_support, "_is_installed", lambda: False)
+    monkeypatch.setattr(triton_support, "is_installed", lambda: False)
     assert why_not_triton_on("cuda") == "Triton is not installed"
 
 

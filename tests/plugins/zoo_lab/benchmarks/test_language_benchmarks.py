@@ -1,6 +1,8 @@
 """Benchmarks of language models: checks fail on wrong tokens, goals hold for the named sizes."""
 
+import runpy
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -109,3 +111,11 @@ def test_the_size_of_a_llama_is_that_of_its_model():
     weights = dict(size.build(CPU).named_parameters())
     matrices = sum(weight.numel() for weight in weights.values() if weight.dim() == 2)
     assert matrices == size.weights
+
+
+def test_the_benchmark_of_first_calls_measures_each_of_them():
+    file = Path(__file__).parents[4] / "lab" / "benchmarks" / "first_call.py"
+    functions = runpy.run_path(str(file))
+    times = functions["measure"]("tiny", CPU, rows=2, prompt=4, length=3)
+    assert len(times) == functions["CALLS"]
+    assert min(times) > 0
