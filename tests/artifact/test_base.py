@@ -46,6 +46,15 @@ def test_a_loaded_adapter_has_its_base_and_can_be_saved_again(files):
     assert torch.equal(_logits(zoo.load(files / "again.safetensors")), _logits(model))
 
 
+def test_the_base_of_a_loaded_adapter_is_frozen(files):
+    model = zoo.load(files / "style.safetensors")
+    trained = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert trained == set(read_header(files / "style.safetensors").tensors)
+    zoo.save(model, files / "whole.safetensors")
+    again = zoo.load(files / "whole.safetensors")
+    assert {name for name, p in again.named_parameters() if p.requires_grad} == trained
+
+
 def test_the_folder_of_both_files_can_be_moved(files, tmp_path_factory):
     target = tmp_path_factory.mktemp("moved") / "folder"
     shutil.copytree(files, target)

@@ -58,7 +58,9 @@ def test_skip_init_leaves_parameters_and_the_random_state_unchanged():
         norm = nn.BatchNorm1d(3)
         nn.Linear(3, 4)
         nn.init.normal_(tensor=norm.weight)
+        norm.bias.requires_grad_(False)
     assert torch.equal(torch.get_rng_state(), before)
+    assert [p.requires_grad for p in norm.parameters()] == [True, False]  # not a value
     assert torch.equal(norm.running_var, torch.ones(3))  # buffers are computed
 
 

@@ -16,7 +16,7 @@ _DYNAMO = "torch._dynamo"
 
 
 class SkipInit(TorchFunctionMode):
-    """Context manager that skips every in-place operation on an `nn.Parameter`.
+    """Context manager that skips every in-place operation on the values of an `nn.Parameter`.
 
     Parameters on the meta device, and those that are loaded later, need no initialisation.
     """
@@ -26,7 +26,8 @@ class SkipInit(TorchFunctionMode):
     ) -> Any:
         target = args[0] if args else (kwargs or {}).get("tensor")
         name = getattr(func, "__name__", "")
-        if isinstance(target, nn.Parameter) and name.endswith("_") and not name.endswith("__"):
+        is_inplace = name.endswith("_") and not name.endswith("__") and name != "requires_grad_"
+        if isinstance(target, nn.Parameter) and is_inplace:
             return target
         return func(*args, **(kwargs or {}))
 

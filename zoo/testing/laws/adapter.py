@@ -56,6 +56,11 @@ def _logits(model: Model) -> Tensor:
     return logits
 
 
+def _trainable(model: Model) -> set[str]:
+    """Return the names of the parameters that require gradients."""
+    return {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
 def untrained_changes_nothing(config: Configuration) -> None:
     """With its initial values it does not change the outputs of the model, except for rounding."""
     plain, adapted = _compose(config, adapted=False), _compose(config)
@@ -96,7 +101,7 @@ def only_adapter_gradients(config: Configuration) -> None:
     found = {name for name, p in model.named_parameters() if p.grad is not None}
     own = {name for name, _ in model.named_parameters() if name.startswith(f"{ADAPTERS}.")}
     assert found <= own, f"{sorted(found - own)[:1]} of the model has a gradient"
-    assert own == {name for name, p in model.named_parameters() if p.requires_grad}, (
+    assert own == _trainable(model), (
         "a parameter of the adapter is frozen, or one of the model is not"
     )
     for name, parameter in model.named_parameters():
@@ -104,7 +109,7 @@ def only_adapter_gradients(config: Configuration) -> None:
 
 
 def exact_saving(config: Configuration) -> None:
-    """Saving and loading the adapted model is bit-exact."""
+    """Saving and loading the adapted model is bit-exact, and its own parameters stay frozen."""
     model = _trained(config)
     registry = config.registry.with_components([AdaptedModel], plugin="zoo-testing")
     with tempfile.TemporaryDirectory() as folder:
@@ -117,6 +122,7 @@ def exact_saving(config: Configuration) -> None:
         outputs = _logits(loaded)
     for name, tensor in model.state_dict().items():
         assert_equal(stored[name], tensor, name)
+    assert _trainable(loaded) == _trainable(model), "other parameters require gradients"
     assert_equal(outputs, _logits(model), "the outputs of the loaded model")
 
 

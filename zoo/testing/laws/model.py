@@ -50,7 +50,7 @@ def runs_example(config: Configuration) -> None:
 
 
 def save_load(config: Configuration) -> None:
-    """A saved and loaded model has bitwise equal weights and logits."""
+    """A saved and loaded model has bitwise equal weights and logits, and the same frozen weights."""
     model = compose_model(config)
     with tempfile.TemporaryDirectory() as folder:
         path = save(model, Path(folder) / "model.safetensors")
@@ -58,6 +58,9 @@ def save_load(config: Configuration) -> None:
     state = again.state_dict()
     for name, weight in model.state_dict().items():
         assert_equal(state[name], weight, f"weight {name}")
+    for name, parameter in again.named_parameters():
+        same = parameter.requires_grad == model.get_parameter(name).requires_grad
+        assert same, f"{name} is frozen in one of both models only"
     batch = example_batch(model)
     assert_equal(again(batch).logits, model(batch).logits, "a logit")
 
