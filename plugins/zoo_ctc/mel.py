@@ -36,14 +36,17 @@ def mel_to_hz(mels: Tensor, scale: MelScale) -> Tensor:
 def windowed_dft(window: int, fft: int, *, like: Tensor, taper: Tensor | None = None) -> Tensor:
     """Return cosines and sines times the taper, a Hann window if None: [2, 1, window, bins].
 
-    A real DFT as a matrix product, because torch.compile does not support complex numbers.
+    A real DFT as a matrix product, because torch.compile does not support complex numbers. It is
+    computed in float64: in float32, errors of the angles change the energies of weak bands.
     """
-    n = torch.arange(window, device=like.device)[:, None]
-    k = torch.arange(fft // 2 + 1, device=like.device)
-    angle = (n * k % fft).to(like.dtype) * (2 * math.pi / fft)  # the integer modulo keeps it exact
+    device, dtype = like.device, torch.float64
+    n = torch.arange(window, device=device)[:, None]
+    k = torch.arange(fft // 2 + 1, device=device)
+    angle = (n * k % fft).to(dtype) * (2 * math.pi / fft)  # the integer modulo keeps it exact
     if taper is None:
-        taper = torch.hann_window(window, device=like.device, dtype=like.dtype)
-    return torch.stack([angle.cos(), angle.sin()])[:, None] * taper[:, None]
+        taper = torch.hann_window(window, device=device, dtype=dtype)
+    waves = torch.stack([angle.cos(), angle.sin()])[:, None] * taper[:, None]
+    return waves.to(like.dtype)
 
 
 def mel_filter_bank(
