@@ -134,10 +134,17 @@ def export_tensors(tensor_map, ours, originals):
 
 
 def bits(tensors):
+    """Return dtypes, shapes and bytes; those of NaN are torch's, whose casts write several."""
     return {
-        name: (tensor.dtype, tuple(tensor.shape), tensor.reshape(-1).view(torch.uint8).tolist())
+        name: (tensor.dtype, tuple(tensor.shape), _bytes(tensor))
         for name, tensor in tensors.items()
     }
+
+
+def _bytes(tensor):
+    if tensor.is_floating_point():
+        tensor = tensor.masked_fill(tensor.isnan(), float("nan"))
+    return tensor.reshape(-1).view(torch.uint8).tolist()
 
 
 def declares_loss(content):

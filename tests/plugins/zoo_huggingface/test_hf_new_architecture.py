@@ -48,7 +48,9 @@ def run(workspace, *command):
 def test_the_importer_has_the_outputs_of_transformers(workspace):
     done = run(workspace, "compare.py")
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"relative difference of the logits: \d\.\de-(0[6-9]|10)\n", done.stdout)
+    label, _, difference = done.stdout.partition(": ")
+    assert label == "relative difference of the logits"
+    assert float(difference) < 1e-5
 
 
 def test_the_plugin_obeys_the_laws(workspace):

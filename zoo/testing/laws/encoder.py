@@ -48,15 +48,16 @@ def padding_invariance(config: Configuration) -> None:
 
 
 def inert_padding(config: Configuration) -> None:
-    """Values at masked positions do not change the memory."""
+    """Values at masked positions do not change the memory, except for rounding."""
     encoder = config.build()
     inputs, mask = randn(3, 5, config.parent_values()["input_dim"]), length_mask(_LENGTHS)
     before = _memory_tensors(encoder(inputs, mask))
-    after = _memory_tensors(encoder(inputs.masked_fill(~mask[..., None], 1e3), mask))
+    after = _memory_tensors(encoder(inputs.masked_fill(~mask[..., None], 1e6), mask))
     for name, value in before.items():
         assert not value.isnan().any(), f"{name} has NaN"
         valid = mask if name == "states" else slice(None)
-        assert_equal(after[name][valid], value[valid], name)
+        # An expert multiplies its tokens together, and rounding depends on how many there are.
+        assert_close(after[name][valid], value[valid], name, tolerance=1e-13)
 
 
 def node_permutation(config: Configuration) -> None:

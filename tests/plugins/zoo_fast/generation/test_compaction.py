@@ -33,6 +33,8 @@ def decoder():
     torch.manual_seed(4)
     decoder = CountingDecoder(embedding=TinyEmbedding(), summary_dim=4)
     torch.nn.init.normal_(decoder.out.weight, std=2.0)
+    with torch.no_grad():  # where its tanh saturates, scores are equal but for rounding
+        decoder.embedding.table.weight.mul_(0.3)
     return decoder
 
 
