@@ -50,7 +50,7 @@ def runs_example(config: Configuration) -> None:
 
 
 def save_load(config: Configuration) -> None:
-    """A saved and loaded model has bitwise equal weights and logits, and the same frozen weights."""
+    """A saved and loaded model has bitwise equal weights and logits; frozen weights stay frozen."""
     model = compose_model(config)
     with tempfile.TemporaryDirectory() as folder:
         path = save(model, Path(folder) / "model.safetensors")
