@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import types
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces.module_parts import each_part
@@ -24,6 +26,9 @@ _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
 that are those of all threads. Threads on different streams are not supported."""
 
+_SETTINGS = {int, float, bool, str, types.FunctionType, types.BuiltinFunctionType}
+"""Types of the attributes of a part on which its computation depends."""
+
 Inspected = tuple[str | None, Hashable]
 """The reason why calls of a module are not captured, or None, and the key of its graphs."""
 
@@ -31,7 +36,8 @@ Inspected = tuple[str | None, Hashable]
 def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     """Return the reason why calls of a module are not captured, or None, and the key of its graphs.
 
-    The key contains what a graph depends on: the place of the weights and the mode of the kernels.
+    The key contains what a graph depends on: the place of the weights, the class and the settings
+    of each part, and the mode of the kernels.
     """
     if device.type != "cuda":
         return f"the device is '{device.type}', not 'cuda'", None
@@ -42,19 +48,27 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     if module.training:
         return "the module is in training mode", None
     parts = each_part(module)
-    if any(map(has_own_hooks, parts)):
+    if _has_any_global_hook() or any(map(has_own_hooks, parts)):  # type: ignore[no-untyped-call]
         return "the module has hooks", None
-    if any(part.__dict__.get("recorders") for part in parts):
-        return "the attention weights or samples are recorded", None
     weights: list[Tensor | None] = []
+    settings: list[Any] = []
     for part in parts:
+        own = part.__dict__
+        if own.get("recorders"):
+            return "the attention weights or samples are recorded", None
+        if part.training:
+            return "a part is in training mode", None
+        if "forward" in own:
+            return "a part has another forward method", None
+        settings.append(type(part))
+        settings += [value for value in own.values() if type(value) in _SETTINGS]
         if part._parameters:
             weights += part._parameters.values()
         if part._buffers:
             weights += part._buffers.values()
     places = tuple([_place(weight) for weight in weights if weight is not None])
     mode = float32_products(), os.environ.get("ZOO_TRITON")
-    return None, (places, mode)
+    return None, (places, tuple(settings), mode)
 
 
 def _place(weight: Tensor) -> Hashable:

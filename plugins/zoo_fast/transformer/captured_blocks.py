@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from zoo.interfaces.module_parts import each_part
 from zoo.plugin import Acceleration, Declined, Mask, Memory, reference
-from zoo_fast.generation.captured_calls import Inspected, inspect_module, replay_captured
+from zoo_fast.generation.captured_calls import replay_captured
 from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
@@ -61,15 +60,8 @@ def _run_captured(
     if torch.cuda.current_stream() != torch.cuda.default_stream():
         return Declined("the stream is not the default one")
     tensors, settings = _split(mask)
-
-    def inspect() -> Inspected:
-        reason, weights = inspect_module(target, x.device)
-        if reason is not None:
-            return reason, None
-        return None, (weights, tuple(map(_settings, each_part(target))))
-
     given = {"x": x, **{f"mask.{name}": t for name, t in tensors.items()}, **source}
-    outputs = replay_captured(target, function, given, settings, inspect=inspect)
+    outputs = replay_captured(target, function, given, settings)
     return outputs if isinstance(outputs, Declined) else outputs[0]["x"]
 
 
@@ -85,12 +77,6 @@ def _join(inputs: Mapping[str, Tensor], settings: tuple[tuple[str, Any], ...]) -
     values: dict[str, Any] = dict(settings)
     values |= {n.removeprefix(prefix): t for n, t in inputs.items() if n.startswith(prefix)}
     return Mask(**values)
-
-
-def _settings(part: nn.Module) -> Hashable:
-    """Return the class and the numbers and names of a part, on which its computation depends."""
-    values = (value for value in part.__dict__.values() if type(value) in (int, float, bool, str))
-    return type(part), *values
 
 
 def _encode(

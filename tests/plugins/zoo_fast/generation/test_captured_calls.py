@@ -3,7 +3,10 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.utils import parametrize
 
+import zoo
 from zoo_fast.generation.captured_calls import call_captured, copy_tensors, inspect_module
 
 
@@ -43,9 +46,61 @@ def test_reasons():
 def test_the_weights_of_a_traced_part_are_in_the_key():
     traced = torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2))
     module, gpu = nn.Sequential(nn.Linear(2, 2), traced).eval(), torch.device("cuda")
-    reason, (places, _) = inspect_module(module, gpu)
+    reason, (places, *_) = inspect_module(module, gpu)
     assert reason is None
     assert {weight.data_ptr() for weight in module.parameters()} <= {place for place, *_ in places}
+
+
+class Twice(nn.Module):
+    """A parametrization without parameters."""
+
+    def forward(self, weight):
+        return 2 * weight
+
+
+def patch_forward(decoder):
+    decoder.output.forward = lambda states: 2 * states
+
+
+SETTINGS = {
+    "scale": lambda decoder: setattr(decoder.blocks[0].attention.scorers.first, "scale", 3.0),
+    "window": lambda decoder: setattr(decoder.blocks[0], "window", 4),
+    "activation": lambda decoder: setattr(decoder.blocks[0].feed_forward, "activation", "silu"),
+    "class": lambda decoder: setattr(decoder, "position", nn.Identity()),
+    "parametrization": lambda decoder: parametrize.register_parametrization(
+        decoder.blocks[0].feed_forward.up, "weight", Twice()
+    ),
+}
+
+
+@pytest.mark.parametrize("change", SETTINGS)
+def test_the_settings_of_all_parts_are_in_the_key(change):
+    decoder, gpu = zoo.compose("gpt2-tiny").eval().decoder, torch.device("cuda")
+    reason, before = inspect_module(decoder, gpu)
+    assert reason is None
+    assert inspect_module(decoder, gpu) == (None, before)
+    SETTINGS[change](decoder)
+    decoder.eval()  # parametrizations are in training mode
+    reason, after = inspect_module(decoder, gpu)
+    assert reason is None
+    assert after != before
+
+
+def test_parts_that_a_graph_would_not_call_are_reasons():
+    gpu = torch.device("cuda")
+
+    def reason(change):
+        decoder = zoo.compose("gpt2-tiny").eval().decoder
+        change(decoder)
+        return inspect_module(decoder, gpu)[0]
+
+    assert reason(lambda decoder: decoder.blocks[0].train()) == "a part is in training mode"
+    assert reason(patch_forward) == "a part has another forward method"
+    hook = register_module_forward_hook(lambda *_: None)
+    try:
+        assert reason(lambda _: None) == "the module has hooks"
+    finally:
+        hook.remove()
 
 
 def test_copies_of_different_dtypes():
@@ -60,9 +115,18 @@ def call(module, x, **options):
     return call_captured(module, scale, {"x": x}, 2.0, **options)[0]["product"]
 
 
+class Scaled(nn.Linear):
+    """A linear layer with a setting."""
+
+    factor = 1.0
+
+    def forward(self, x):
+        return self.factor * super().forward(x)
+
+
 def captured_linear(x):
     """Return a module for which a call with these inputs is captured."""
-    module = nn.Linear(2, 3).cuda().eval()
+    module = Scaled(2, 3).cuda().eval()
     for _ in range(4):
         call(module, x)
     return module
@@ -106,12 +170,18 @@ def replace_memory(module):
     torch.cuda.empty_cache()
 
 
+def replace_forward(module):
+    module.forward = lambda x: 5 * x
+
+
 CHANGES = {
     "weight": (replace_weight, 0),
     "memory": (replace_memory, 0),
     "moved and back": (lambda module: module.cpu().cuda(), None),
     "hook": (lambda module: module.register_forward_hook(lambda *given: given[2] + 5), 1),
     "training": (lambda module: module.train(), 1),
+    "forward": (replace_forward, 1),
+    "setting": (lambda module: setattr(module, "factor", 3.0), 1),
 }
 """What is changed, and the graphs that are started before it is found; None if the weights can be
 where they were."""
@@ -130,7 +200,7 @@ def test_a_changed_module_does_not_use_its_old_graph(change, events):
     found = [call(module, x), call(module, x)]
     assert started is None or len(events) == started
     torch.testing.assert_close(found, [2 * module(x)] * 2)
-    if change in ("weight", "memory", "hook"):
+    if change in ("weight", "memory", "hook", "forward", "setting"):
         assert not torch.allclose(found[0], before)
 
 

@@ -188,6 +188,18 @@ def test_captured_steps_use_the_current_weights(model, monkeypatch):
     assert torch.equal(found.tokens, generate(model, Greedy()).tokens)
 
 
+def test_captured_prompts_and_steps_use_the_current_settings(model, monkeypatch):
+    before = [generate(model, Greedy()) for _ in range(4)][-1]
+    model.decoder.blocks[0].attention.scorers.first.scale = 30.0
+    found = [generate(model, Greedy()) for _ in range(4)]
+    monkeypatch.setenv("ZOO_CUDA_GRAPHS", "off")
+    expected = generate(model, Greedy())
+    assert not torch.equal(expected.scores, before.scores)
+    for each in found:
+        assert torch.equal(each.tokens, expected.tokens)
+        torch.testing.assert_close(each.scores, expected.scores)
+
+
 def test_a_stream_and_a_call_do_not_share_tensors(model):
     expected = generate(model, Greedy())
     inputs = model.prepare_generation({"source": torch.full((5, 7), 4, device="cuda")})

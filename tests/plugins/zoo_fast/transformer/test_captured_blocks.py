@@ -9,7 +9,7 @@ from kits.thread_kit import run_in_threads
 
 import zoo
 from zoo.plugin import Mask
-from zoo_fast.transformer.captured_blocks import CapturedEncoderBlocks, _join, _settings, _split
+from zoo_fast.transformer.captured_blocks import CapturedEncoderBlocks, _join, _split
 
 
 def make_batch(model, items=2, length=5):
@@ -101,13 +101,6 @@ def test_masks_are_split_and_joined():
     assert (joined.causal, joined.window, joined.offset) == (True, 3, 0)
     assert joined.keys is mask.keys
     hash(settings)
-
-
-def test_settings_of_a_part_are_in_the_key_of_a_graph():
-    block = zoo.compose("transformer-tiny").encoder.blocks[0]
-    before = _settings(block)
-    block.window = 4
-    assert _settings(block) != before
 
 
 def test_other_devices_and_training_use_the_other_paths():
