@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from zoo.acceleration.conditions import device_of, is_off, why_not_class, why_not_object
+from zoo.acceleration.current_device import call_on, is_other_device
 from zoo.errors import ZooError
 from zoo.interfaces import Acceleration, Declined
 from zoo.interfaces.module_parts import each_part, unwrap_compiled
@@ -206,7 +207,11 @@ def _dispatch(
             for place in places:
                 acceleration = bound[place]
                 if why_not_object(acceleration, self, device) is None:
-                    output = getattr(acceleration, name)(self, *args, **kwargs)
+                    call = getattr(acceleration, name)
+                    if is_other_device(device):
+                        output = call_on(device, partial(call, self, *args, **kwargs))
+                    else:
+                        output = call(self, *args, **kwargs)
                     if not isinstance(output, Declined):
                         return output
                     if not torch.compiler.is_compiling():
