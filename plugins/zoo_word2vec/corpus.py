@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo import ZooError
@@ -42,22 +42,28 @@ class Corpus:
                 )
             tokens.extend(sentence)
             lengths.append(len(sentence))
-        counts = Counter(tokens)
-        if PADDING in counts:
+        index: defaultdict[str, int] = defaultdict()
+        index.default_factory = index.__len__  # words in the order of their first occurrence
+        ids = torch.from_numpy(np.fromiter(map(index.__getitem__, tokens), np.int64, len(tokens)))
+        if PADDING in index:
             raise ZooError(f"the word '{PADDING}' is reserved for padding")
-        words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: -counts[w])
-        if not words:
+        counts = ids.bincount(minlength=len(index))
+        order = counts.argsort(descending=True, stable=True)
+        order = order[counts[order] >= min_count]
+        if not len(order):
             raise ZooError(
-                f"the vocabulary is empty: none of {len(counts):,} words occurs at least "
+                f"the vocabulary is empty: none of {len(index):,} words occurs at least "
                 f"{min_count} times (min_count)"
             )
-        index = {word: row for row, word in enumerate(words, 1)}
-        ids = torch.from_numpy(np.fromiter(map(index.get, tokens, repeat(0)), np.int64))
+        found = list(index)
+        new_ids = torch.zeros(len(index), dtype=torch.long)
+        new_ids[order] = torch.arange(1, len(order) + 1)
+        ids = new_ids[ids]
         rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
         keep = ids > 0
         return cls(
-            [PADDING, *words],
-            torch.tensor([0, *(counts[word] for word in words)], dtype=torch.float64),
+            [PADDING, *(found[number] for number in order.tolist())],
+            F.pad(counts[order], (1, 0)).double(),
             ids[keep],
             rows[keep],
         )
