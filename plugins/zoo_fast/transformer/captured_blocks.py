@@ -66,7 +66,10 @@ def _run_captured(
         reason, weights = inspect_module(target, x.device)
         if reason is not None:
             return reason, None
-        return None, (weights, tuple(map(_settings, each_part(target))))
+        parts = each_part(target)
+        if any(part.training for part in parts):  # a dropout layer, which draws numbers
+            return "a part is in training mode", None
+        return None, (weights, tuple(map(_settings, parts)))
 
     given = {"x": x, **{f"mask.{name}": t for name, t in tensors.items()}, **source}
     outputs = replay_captured(target, function, given, settings, inspect=inspect)
