@@ -105,12 +105,7 @@ class _Group:
         self._weight = torch.empty(0, device="cpu")
         self._bias: Tensor | None = None
         self.bytes = sum(weight.nbytes for weight, _ in layers)
-        self.can_pack = all(
-            part is None
-            or (part.dtype == torch.float32 and part.device.type == "cpu" and part.is_contiguous())
-            for layer in layers
-            for part in layer
-        )
+        self.can_pack = all(part is None or _can_pack(part) for part in chain(*layers))
 
     def linear(self, x: Tensor) -> Tensor:
         rows = x.numel() // x.shape[-1]
@@ -119,7 +114,9 @@ class _Group:
         versions = [part._version for layer in self._layers for part in layer if part is not None]
         if versions != self._versions:
             self._versions = versions
-            self._pack(rows)
+            # Packed weights of inference mode could not be used outside of it.
+            with torch.inference_mode(False), torch.no_grad():
+                self._pack(rows)
         output: Tensor = torch.ops.mkldnn._linear_pointwise(
             x, self._weight, self._bias, "none", [], ""
         )
@@ -137,12 +134,17 @@ class _Group:
         self._bias = torch.cat(biases) if has_bias else None
 
 
+def _can_pack(part: Tensor) -> bool:
+    # Changes of tensors of inference mode cannot be detected: they have no version.
+    is_packable = part.dtype == torch.float32 and part.device.type == "cpu"
+    return is_packable and part.is_contiguous() and not part.is_inference()
+
+
 def _is_supported() -> bool:
     has_kernel = torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return (
         has_kernel
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_grad_enabled()
-        and not torch.is_inference_mode_enabled()
         and not torch.is_autocast_enabled("cpu")
     )

@@ -104,6 +104,28 @@ def test_weights_that_are_computed_at_each_access_are_not_kept(name, kernel_call
     assert not kernel_calls
 
 
+def test_weights_that_are_packed_in_inference_mode_are_used_outside_of_it(kernel_calls):
+    layer, packed, x = zoo.accelerate(Linear(5, 7)), PackedWeights(), torch.randn(3, 5)
+    for mode in (torch.inference_mode, torch.inference_mode, torch.no_grad, torch.inference_mode):
+        with mode(), packed.use():
+            found = layer(x)
+        torch.testing.assert_close(found, F.linear(x, layer.weight, layer.bias))
+    assert kernel_calls == [3]
+    with torch.no_grad(), packed.use():
+        layer.weight.mul_(2.0)
+        torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias))
+    assert kernel_calls == [3, 3]
+
+
+@torch.inference_mode()
+def test_weights_of_inference_mode_are_not_packed(kernel_calls):
+    layer, packed, x = zoo.accelerate(Linear(5, 7)), PackedWeights(), torch.randn(3, 5)
+    for _ in range(3):
+        with packed.use():
+            assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
+    assert not kernel_calls
+
+
 def test_gradients_and_the_end_of_the_block_disable_packing():
     packed = PackedWeights()
     with packed.use():
