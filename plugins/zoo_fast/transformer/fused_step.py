@@ -210,6 +210,8 @@ def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
             if attention.query_norm is not None:
                 return "queries and keys have a norm"
+            if attention.head_dim % 32:
+                return f"the width of a head is {attention.head_dim}, not a multiple of 32"
     return None
 
 
@@ -228,8 +230,6 @@ def _why_not_attention(attention: Attention) -> str | None:
         return "the attention has a bias that depends on its queries or keys"
     if attention.project != "qkv" or attention.merge != "concat":
         return "the attention does not project or concatenate its heads"
-    if attention.head_dim % 32:
-        return f"the width of a head is {attention.head_dim}, not a multiple of 32"
     return None
 
 

@@ -107,6 +107,12 @@ def test_logits_equal_the_reference_step(parts, lean_steps):
     assert len(lean_steps) == 5
 
 
+@pytest.mark.parametrize("head_dim", [6, 16, 48, 80, 112])
+def test_heads_of_any_width_equal_the_reference_step(head_dim, lean_steps):
+    attention = {**ATTENTION, "head_dim": head_dim, "kv_heads": 1}
+    test_logits_equal_the_reference_step({"position": "rotary", "attention": attention}, lean_steps)
+
+
 @pytest.mark.parametrize("sublayers", ["parallel", "parallel-shared"])
 def test_parallel_sublayers_equal_the_reference_step(sublayers, lean_steps):
     decoder = {"type": "transformer", "layers": 2, "attention": ATTENTION, "sublayers": sublayers}

@@ -321,6 +321,8 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.blocks[0].attention_scale = LayerScale(8, 1.0)
         assert reason() == "the sublayers have a layer scale"
         decoder.blocks[0].attention_scale = None
+        decoder.blocks[0].attention.head_dim = 48
+        assert reason() == "the width of a head is 48, not a multiple of 32"
         decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
         assert reason() == "queries and keys have a norm"
         decoder.blocks[0].no_position = True
