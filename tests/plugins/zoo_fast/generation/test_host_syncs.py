@@ -96,7 +96,12 @@ def test_one_synchronisation_every_few_steps(sampler, monkeypatch):
 )
 @torch.no_grad()
 def test_steps_with_positions_do_not_wait(position):
-    block = {"type": "transformer", "layers": 2, "position": position, "feed_forward": {"hidden": 4}}
+    block = {
+        "type": "transformer",
+        "layers": 2,
+        "position": position,
+        "feed_forward": {"hidden": 4},
+    }
     block["attention"] = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 16}
     embedding = {"type": "token", "vocab": 9, "dim": 32}
     model = {"type": "language-model", "embedding": embedding, "decoder": block}
