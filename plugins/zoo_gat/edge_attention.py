@@ -134,7 +134,7 @@ class EdgeAttention(RecordsAttention):
     @property
     def drops_heads(self) -> bool:
         """Whether each head has its own dropout of the inputs."""
-        return self.training and self.head_dropout.p > 0
+        return self.head_dropout.training and self.head_dropout.p > 0
 
     def extra_repr(self) -> str:
         names = ("input_dim", "head_dim", "heads", "merge", "project", "residual")

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import FromParent, Position
+from zoo_positions.device_constant import DeviceConstant
 from zoo_positions.indices import indices
 
 
@@ -31,13 +32,13 @@ class ALiBi(Position):
     def __init__(self, *, heads: FromParent[int]) -> None:
         super().__init__()
         self.heads = heads
-        self.slopes = _slopes(heads)
+        self.slopes = DeviceConstant(_slopes(heads))
 
     def bias(
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device
     ) -> Tensor | None:
         distance = indices(T, offset, device)[:, None] - torch.arange(S, device=device)
-        slopes = torch.tensor(self.slopes, device=device)
+        slopes = self.slopes.tensor(distance, torch.get_default_dtype())
         return -slopes[:, None, None] * distance.abs()
 
 

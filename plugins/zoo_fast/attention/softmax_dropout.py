@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zoo.plugin import Alignment
 from zoo_alignment.soft import Soft
+from zoo_fast.active_dropout import active_p
 from zoo_fast.by_class import ByClass
 
 
@@ -17,7 +18,7 @@ def softmax_dropout(align: Alignment) -> float | None:
 def _soft(align: Soft) -> float | None:
     if align.sink is not None:
         return None
-    return align.dropout.p if align.training else 0.0
+    return active_p(align.dropout)
 
 
 def why_not_softmax(align: Alignment) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,19 +12,23 @@ from zoo_fast.device.triton_support import is_installed
 
 _LOG = logging.getLogger("zoo.fast")
 _PACKAGE = __name__.partition(".")[0]
+_LOCK = threading.Lock()
 
 
-@functools.cache
 def log_compiled_kernels() -> None:
     """Log each kernel of this package that is compiled from now on, with the time it takes.
 
     Kernels that Triton finds in its cache on the disk are not logged.
     """
-    if is_installed():
-        from triton import knobs
+    if not is_installed():
+        return
+    from triton import knobs
 
+    with _LOCK:
         listener = knobs.compilation.listener
-        knobs.compilation.listener = functools.partial(_log_kernel, listener)
+        # Not a flag: the listener of a scope of knobs ends with it.
+        if not isinstance(listener, functools.partial) or listener.func is not _log_kernel:
+            knobs.compilation.listener = functools.partial(_log_kernel, listener)
 
 
 def _log_kernel(

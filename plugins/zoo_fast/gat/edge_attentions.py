@@ -13,6 +13,7 @@ from torch import Tensor
 
 from zoo.acceleration import plain_class
 from zoo.plugin import Acceleration, Blueprint, Call, Declined
+from zoo_fast.active_dropout import active_p
 from zoo_fast.gat.fused_scorers import (
     MAX_WIDTH,
     attend_fused,
@@ -109,7 +110,7 @@ class EdgeAttentionFused(Acceleration):
             target.key,
             edges,
             bias=_head_bias(target),
-            dropout_p=target.dropout.p if target.training else 0.0,
+            dropout_p=active_p(target.dropout),
         )
         return None if output is None else output.view(*inputs.shape[:2], *output.shape[1:])
 
@@ -127,7 +128,7 @@ class EdgeAttentionFused(Acceleration):
             v,
             edges,
             bias=_head_bias(target),
-            dropout_p=target.dropout.p if target.training else 0.0,
+            dropout_p=active_p(target.dropout),
         )
         return output.view(*values.shape[:2], target.heads, target.head_dim)
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.generation.search import DecodeState, find_invalid, parent_rows, update_search
+from zoo.generation.search import DecodeState, find_invalid, parent_rows, update, update_search
 from zoo.plugin import Decoder, DecodeRequest, SearchState, State
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.triton_support import why_not_triton
@@ -20,6 +20,7 @@ from zoo_fast.generation.captured_calls import copy_into
 from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch
 from zoo_fast.generation.selection import can_capture, select_next
 from zoo_fast.generation.tensors_by_name import (
+    find_change,
     flatten_sampler,
     flatten_search,
     flatten_state,
@@ -35,7 +36,7 @@ class CapturedSteps:
     The state of the decoder and of the search are kept in tensors of fixed address, which a step
     updates. The first steps run as they are; then the step is captured as a CUDA graph, if the
     device is a GPU. With filters that need the number of tokens, only the step of the decoder is
-    captured.
+    captured. If a step of the decoder changes more of its state than values, ordinary steps follow.
 
     Args:
         decoder: not kept alive by this object.
@@ -64,6 +65,8 @@ class CapturedSteps:
             }
         self.bytes = sum(tensor.nbytes for tensor in self._tensors.values())
         self._lock = threading.Lock()
+        self._change: str | None = None
+        self._changed: State | None = None
         generators = () if generator is None else (generator,)
         self._graph = (
             GraphedFunction(self._run, generators=generators) if device.type == "cuda" else None
@@ -72,7 +75,9 @@ class CapturedSteps:
     @property
     def reason(self) -> str | None:
         """The reason why the step could not be captured, None if it was or was not yet."""
-        return "the device is not a GPU" if self._graph is None else self._graph.reason
+        if self._graph is None:
+            return "the device is not a GPU"
+        return self._change or self._graph.reason
 
     @property
     def is_running(self) -> bool:
@@ -80,7 +85,8 @@ class CapturedSteps:
         return self._lock.locked()
 
     def run(self, request: DecodeRequest, state: DecodeState) -> Iterator[DecodeState]:
-        """Yield the state after each further step; nothing if another call uses the tensors.
+        """Yield the state after each further step; nothing if another call uses the tensors, or if
+        the state of the decoder cannot be kept in them.
 
         The tensors of the state are overwritten by the next step. The generator of the request
         continues from the last step.
@@ -88,6 +94,8 @@ class CapturedSteps:
         if not self._lock.acquire(blocking=False):
             return
         try:
+            if self._change or find_change(self._structure, self._tensors, state.state):
+                return
             self._write(flatten(state) | {"invalid": state.invalid})
             with self._continue_generator(request.generator):
                 yield from self._run_steps(state)
@@ -112,18 +120,47 @@ class CapturedSteps:
         fixed, decoder_state = self._search(length), self._state()
         while True:
             logits = self._run({}) if self._graph is None else self._graph({})
+            changed, self._changed = self._changed, None
+            if changed is not None:
+                break
             if not self._selects:
                 self._select(logits, length)
             length += 1
             search = replace(fixed, cur_len=length)
             yield DecodeState(prompts, search, decoder_state, self._tensors["invalid"])
+        search = replace(fixed, cur_len=length)
+        before = DecodeState(prompts, search, decoder_state, self._tensors["invalid"])
+        yield from self._run_ordinary(before, logits, changed)
 
-    def _run(self, _: Any) -> Tensor:
-        """Run the decoder's step and, if it can be captured, the selection; return the logits."""
+    def _run_ordinary(
+        self, before: DecodeState, logits: Tensor, state: State
+    ) -> Iterator[DecodeState]:
+        """Yield the states of ordinary steps, given the decoder's results of the first one."""
+        B, W = before.search.scores.shape
+        while True:
+            logits = logits.view(B, W, before.search.task.vocab)
+            selected = select_next(before.search, logits, self._request, before.prompts)
+            before = update(before, selected, state)
+            yield before
+            last_tokens = before.search.last_tokens().view(-1, 1)
+            logits, state = self._step(last_tokens, before.state)
+
+    def _step(self, last_tokens: Tensor, state: State) -> tuple[Tensor, State]:
         decoder = self._decoder()
         assert decoder is not None
+        return decoder.step(last_tokens, state)
+
+    def _run(self, _: Any) -> Tensor:
+        """Run the decoder's step and, if it can be captured, the selection; return the logits.
+
+        If the new state does not fit the tensors, it is kept, and there is no selection.
+        """
         last_tokens = self._tensors["last_tokens"].view(-1, 1)
-        logits, state = decoder.step(last_tokens, self._state())
+        logits, state = self._step(last_tokens, self._state())
+        self._change = find_change(self._structure, self._tensors, state)
+        if self._change is not None:
+            self._changed = state
+            return logits
         self._write(flatten_state(state))
         if self._selects:
             self._select(logits)

@@ -41,6 +41,39 @@ def unflatten_state(tensors: Mapping[str, Tensor], structure: State) -> State:
     return replace(structure, **parts)
 
 
+def find_change(before: State, tensors: Mapping[str, Tensor], after: State) -> str | None:
+    """Return what a state has other than values of tensors that another one has not, or None.
+
+    Args:
+        before: `structure_of` the other state.
+        tensors: those of the other state by name; other names are ignored.
+    """
+    if type(after) is not type(before):
+        return f"the state is a {type(after).__name__}, not a {type(before).__name__}"
+    own = {name: tensor for name, tensor in tensors.items() if name.startswith(STATE)}
+    new = flatten_state(after)
+    if own.keys() != new.keys():
+        changed = sorted(own.keys() ^ new.keys())
+        return f"the state has other tensors: {', '.join(changed)}"
+    for name, tensor in new.items():
+        for what in ("shape", "dtype"):
+            was, now = getattr(own[name], what), getattr(tensor, what)
+            if was != now:
+                return f"the {what} of {name} changes from {was} to {now}"
+    for field in fields(after):
+        if not _is_equal(getattr(before, field.name), getattr(after, field.name)):
+            return f"the field {field.name} of the state changes"
+    return None
+
+
+def _is_equal(before: Any, after: Any) -> bool:
+    """Whether two fields are certainly equal; mappings contain tensors, which are ignored."""
+    if before is after or (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return True
+    is_plain = isinstance(before, (bool, int, float, str))
+    return is_plain and type(before) is type(after) and bool(before == after)
+
+
 def _mappings(state: State) -> list[str]:
     return [each.name for each in fields(state) if isinstance(getattr(state, each.name), Mapping)]
 

@@ -24,6 +24,7 @@ from zoo_fast.attention.fused_attention import why_not_inner_product
 from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.attention.score_forms import prepared_scale
 from zoo_fast.device import packed_linear
+from zoo_fast.transformer.block_dropout import why_not_block_dropout
 from zoo_fast.transformer.fused_call import Source, UpdateCache
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
@@ -49,7 +50,7 @@ class CpuBlock(Acceleration):
             reason = _why_not_attention(attention)
             if reason is not None:
                 return reason
-        return _why_not_feed_forward(target.feed_forward)
+        return _why_not_feed_forward(target.feed_forward) or why_not_block_dropout(target)
 
     def forward(
         self,

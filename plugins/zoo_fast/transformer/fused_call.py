@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from zoo.acceleration import plain_class
 from zoo.plugin import Attention, Mask, Position
+from zoo_fast.active_dropout import active_p
 from zoo_fast.attention.fused_attention import (
     merged_context,
     why_not_additive,
@@ -100,10 +101,8 @@ class FusedCall:
 
     def _seeds(self, x: Tensor) -> Sequence[Tensor | None]:
         """Draw the random seeds of dropout, if there is any."""
-        dropout, count = self.block.dropout, len(self._norms())
-        if dropout.training and dropout.p > 0:
-            return draw_seeds(count, x)
-        return [None] * count
+        count = len(self._norms())
+        return draw_seeds(count, x) if active_p(self.block.dropout) else [None] * count
 
     def _attend(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         attention = self.block.attention

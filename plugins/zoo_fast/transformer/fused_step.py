@@ -15,9 +15,11 @@ from torch import Tensor
 
 from zoo.acceleration import plain_class
 from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
+from zoo_fast.active_dropout import active_p
 from zoo_fast.attention.softmax_dropout import why_not_softmax
 from zoo_fast.device.triton_support import why_not_triton_on
 from zoo_fast.generation.padded_prompts import ProcessesPadded
+from zoo_fast.transformer.block_dropout import why_not_block_dropout
 from zoo_fast.transformer.cached_state import SLOTS, CachedState, RaggedState
 from zoo_fast.transformer.matrices import lookup_table, output_matrix
 from zoo_fast.transformer.positions import (
@@ -51,6 +53,8 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             return reason
         if target.training:
             return "the decoder is in training mode"
+        if active_p(target.dropout):
+            return "the dropout of the embeddings is in training mode"
         kinds = {(weight.dtype, weight.device) for weight in target.parameters()}
         if len(kinds) > 1:
             return "the weights differ in dtype or device"
@@ -174,6 +178,9 @@ def why_not_blocks(decoder: TransformerDecoder) -> str | None:
             return "the sublayers have a layer scale"
         if plain_class(block.feed_forward) is not FeedForward:
             return f"{type(block.feed_forward).__name__} is not known"
+        reason = why_not_block_dropout(block)
+        if reason is not None:
+            return reason
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
             reason = _why_not_attention(attention)
             if reason is not None:
@@ -203,6 +210,8 @@ def _why_not_kernels(decoder: TransformerDecoder) -> str | None:
         for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
             if attention.query_norm is not None:
                 return "queries and keys have a norm"
+            if attention.head_dim % 32:
+                return f"the width of a head is {attention.head_dim}, not a multiple of 32"
     return None
 
 
@@ -221,8 +230,6 @@ def _why_not_attention(attention: Attention) -> str | None:
         return "the attention has a bias that depends on its queries or keys"
     if attention.project != "qkv" or attention.merge != "concat":
         return "the attention does not project or concatenate its heads"
-    if attention.head_dim % 32:
-        return f"the width of a head is {attention.head_dim}, not a multiple of 32"
     return None
 
 

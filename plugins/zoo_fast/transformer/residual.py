@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.acceleration import plain_class
+from zoo_fast.active_dropout import active_p
 from zoo_fast.device.triton_support import why_not_triton
 from zoo_transformer.norm import RMSNorm
 
@@ -66,7 +67,7 @@ def _normed_sum(
     from zoo_fast.transformer.kernels.residual_norm import fused_residual_norm
 
     assert isinstance(norm, (nn.LayerNorm, RMSNorm))
-    p = dropout.p if dropout.training else 0.0
+    p = active_p(dropout)
     if p > 0 and seed is None:
         (seed,) = draw_seeds(1, x)
     return fused_residual_norm(x, y, bias, norm, p, seed if p > 0 else None, dtype)

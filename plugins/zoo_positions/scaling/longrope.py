@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import FromParent, Part
+from zoo_positions.device_constant import DeviceConstant
 from zoo_positions.scaling.rotary_scaling import RotaryScaling
 
 Factors = list[Annotated[float, Field(gt=0)]]
@@ -69,11 +69,10 @@ class LongRopeScaling(RotaryScaling, Part):
                     f"{dim // 2}"
                 )
         self.length, self.original_length = length, original_length
-        self.factors = long if length > original_length else short
+        self.factors = DeviceConstant(long if length > original_length else short)
         ratio = max(length / original_length, 1.0)
         default = math.sqrt(1 + math.log(ratio) / math.log(original_length))
         self.magnitude = default if magnitude is None else magnitude
 
     def scale(self, frequencies: Tensor, theta: float) -> Tensor:
-        factors = torch.tensor(self.factors, dtype=frequencies.dtype, device=frequencies.device)
-        return frequencies / factors
+        return frequencies / self.factors.tensor(frequencies, frequencies.dtype)

@@ -115,10 +115,16 @@ def test_head_dropout_over_edges_matches_that_without_edges(encoder, scorer):
     assert torch.equal(_states(layers.eval(), features), _states(layers, features))
 
 
-def test_dropout_is_applied_to_features_and_weights(encoder, graph):
-    for params in ({"dropout": 0.5}, {"attention": {"dropout": 0.5}}):
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_dropout_is_applied_to_features_and_weights(encoder, graph, accelerated):
+    attentions = {"dropout": 0.5}, {"head_dropout": 0.5}
+    for params in ({"dropout": 0.5}, *({"attention": each} for each in attentions)):
         layers = encoder(layers=2, **params)
+        zoo.accelerate(layers, enabled=accelerated)
         assert torch.equal(_states(layers, *graph), _states(layers, *graph))
+        for part in layers.modules():
+            part.train(isinstance(part, torch.nn.Dropout))  # Monte Carlo dropout
+        assert not torch.equal(_states(layers, *graph), _states(layers, *graph))
         layers.train()
         assert not torch.equal(_states(layers, *graph), _states(layers, *graph))
 

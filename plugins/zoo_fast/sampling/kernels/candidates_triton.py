@@ -40,7 +40,9 @@ def best_of_chunks(
     for i in tl.static_range(COUNT):
         best, index = tl.max(x, 0, return_indices=True)
         tl.store(values + at * COUNT + i, best)
-        tl.store(tokens + at * COUNT + i, (chunk * BLOCK + index).to(tl.int64))
+        # On a GPU the index of a chunk with NaN can be that of a lane after the last token.
+        token = tl.minimum(chunk * BLOCK + index, V - 1)
+        tl.store(tokens + at * COUNT + i, token.to(tl.int64))
         x = tl.where(tl.arange(0, BLOCK) == index, float("-inf"), x)
 
 
@@ -76,7 +78,7 @@ def select_best(
     # A sum that is NaN makes the log-sum-exp NaN.
     logsumexp = tl.log(tl.sum(sums * tl.exp(maxima - shift), 0)) + maximum
     best, index = tl.max(value, 0, return_indices=True)
-    token = tl.load(tokens + row * C + index)
+    token = tl.load(tokens + row * C + tl.minimum(index, C - 1))  # NaN, as in `best_of_chunks`
     done = tl.load(finished + row) != 0
     gain = tl.where(best == float("-inf"), float("-inf"), best - logsumexp)
     tl.store(selected + row, tl.where(done, pad, token))

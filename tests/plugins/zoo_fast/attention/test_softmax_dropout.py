@@ -18,6 +18,8 @@ def test_soft_has_dropout_in_training_only():
     assert why_not_softmax(soft) is None
     assert softmax_dropout(soft) == 0.25
     assert softmax_dropout(soft.eval()) == 0.0
+    soft.dropout.train()  # Monte Carlo dropout
+    assert softmax_dropout(soft) == 0.25
 
 
 def test_subclasses_and_other_classes_use_the_reference_path():

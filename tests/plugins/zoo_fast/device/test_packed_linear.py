@@ -1,6 +1,8 @@
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils.parametrizations import weight_norm
 
 import zoo
 from zoo.plugin import Linear
@@ -48,7 +50,8 @@ def test_results_equal_linear_and_weights_are_packed_once(kernel_calls):
 @torch.no_grad()
 @pytest.mark.parametrize(("rows", "calls", "packs"), [(4, 8, False), (4, 16, True), (8, 2, True)])
 def test_weights_are_packed_if_it_repays(rows, calls, packs, kernel_calls):
-    packed, x, weight = PackedWeights(rows=rows, calls=calls), torch.randn(3, 5), torch.randn(7, 5)
+    packed, x = PackedWeights(rows=rows, calls=calls), torch.randn(3, 5)
+    weight = nn.Parameter(torch.randn(7, 5))
     for _ in range(3):
         torch.testing.assert_close(packed.linear(x, (weight, None)), F.linear(x, weight))
     assert bool(kernel_calls) == packs
@@ -81,10 +84,46 @@ def test_a_changed_weight_is_packed_again(kernel_calls):
 @torch.no_grad()
 def test_other_types_use_the_plain_kernel():
     torch.manual_seed(0)
-    packed, x, weight = PackedWeights(), torch.randn(3, 5).double(), torch.randn(7, 5).double()
+    packed, x = PackedWeights(), torch.randn(3, 5).double()
+    weight = nn.Parameter(torch.randn(7, 5).double())
     for _ in range(3):
         with packed.use():
             torch.testing.assert_close(linear(x, weight), x @ weight.T)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_weights_that_are_computed_at_each_access_are_not_kept(name, kernel_calls):
+    layer, packed = weight_norm(Linear(5, 7), name, dim=None), PackedWeights()
+    x = torch.randn(3, 5)
+    for step in range(20):
+        layer.parametrizations[name].original0.add_(step)
+        found = packed.linear(x, (layer.weight, layer.bias))
+        torch.testing.assert_close(found, F.linear(x, layer.weight, layer.bias))
+    assert not packed._groups
+    assert not kernel_calls
+
+
+def test_weights_that_are_packed_in_inference_mode_are_used_outside_of_it(kernel_calls):
+    layer, packed, x = zoo.accelerate(Linear(5, 7)), PackedWeights(), torch.randn(3, 5)
+    for mode in (torch.inference_mode, torch.inference_mode, torch.no_grad, torch.inference_mode):
+        with mode(), packed.use():
+            found = layer(x)
+        torch.testing.assert_close(found, F.linear(x, layer.weight, layer.bias))
+    assert kernel_calls == [3]
+    with torch.no_grad(), packed.use():
+        layer.weight.mul_(2.0)
+        torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias))
+    assert kernel_calls == [3, 3]
+
+
+@torch.inference_mode()
+def test_weights_of_inference_mode_are_not_packed(kernel_calls):
+    layer, packed, x = zoo.accelerate(Linear(5, 7)), PackedWeights(), torch.randn(3, 5)
+    for _ in range(3):
+        with packed.use():
+            assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
+    assert not kernel_calls
 
 
 def test_gradients_and_the_end_of_the_block_disable_packing():

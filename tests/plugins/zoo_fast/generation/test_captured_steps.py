@@ -1,6 +1,7 @@
 """Steps on tensors of fixed address, compared with the ordinary loop."""
 
 from contextlib import closing
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import pytest
@@ -8,9 +9,10 @@ import torch
 
 from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
-from zoo.plugin import DecodeRequest, GenerationInputs, Memory
+from zoo.plugin import Decoder, DecodeRequest, GenerationInputs, Memory, State
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_fast.generation.captured_steps import CapturedSteps
+from zoo_fast.generation.fast_loop import FastLoop
 from zoo_fast.generation.kept_steps import why_not_captured
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
@@ -102,6 +104,129 @@ def compare_pools(found, expected):
         has_score = ~expected["scores"].isneginf()
         assert torch.equal(found["tokens"][has_score], expected["tokens"][has_score])
         assert torch.equal(found["done"], expected["done"])
+
+
+class Growing(Decoder):
+    """Concatenates the embeddings of all tokens."""
+
+    name = "growing"
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.out = TinyEmbedding(), torch.nn.Linear(TinyEmbedding().dim, 7)
+
+    def start(self, memory, *, steps):
+        return State({"keys": memory.states.new_zeros(len(memory.mask), 0, self.embedding.dim)})
+
+    def step(self, tokens, state):
+        keys = torch.cat([state.per_hypothesis["keys"], self.embedding(tokens)], dim=1)
+        logits = self.out(keys.cumsum(1)[:, -tokens.shape[1] :])
+        return logits, state.updated({"keys": keys})
+
+
+@dataclass(frozen=True)
+class Counted(State):
+    """A state with the number of steps."""
+
+    count: int = 0
+
+
+class Counting(Growing):
+    """Depends on the number of steps."""
+
+    name = "counting"
+    first_change = 0
+
+    def start(self, memory, *, steps):
+        return Counted({"h": memory.states.new_zeros(len(memory.mask), self.embedding.dim)})
+
+    def step(self, tokens, state):
+        h, count, logits = state.per_hypothesis["h"], state.count, []
+        for x in self.embedding(tokens).unbind(1):
+            count += 1
+            h = torch.tanh(h + x * (1.0 if count < 4 else -3.0))
+            logits.append(self.out(h))
+        if count >= self.first_change:
+            state = replace(state, count=count)
+        return torch.stack(logits, 1), state.updated({"h": h})
+
+
+class LateCounting(Counting):
+    """Counts from the fourth step on, which depends on the values of tensors before."""
+
+    name = "late-counting"
+    first_change = 4
+
+    def start(self, memory, *, steps):
+        state = super().start(memory, steps=steps)
+        count = memory.mask.new_zeros(len(memory.mask), dtype=torch.long)
+        return state.updated({**state.per_hypothesis, "count": count})
+
+    def step(self, tokens, state):
+        count = state.per_hypothesis["count"]
+        logits, after = super().step(tokens, replace(state, count=int(count[0])))
+        late = replace(after, count=0) if after.count < self.first_change else after
+        return logits, late.updated({**late.per_hypothesis, "count": count + tokens.shape[1]})
+
+
+@pytest.mark.parametrize("filters", [[], [RepetitionPenalty()]], ids=["plain", "filtered"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+@pytest.mark.parametrize("cls", [Growing, Counting, LateCounting], ids=lambda cls: cls.name)
+@torch.no_grad()
+def test_a_state_that_changes_its_form_continues_with_ordinary_steps(cls, sampler, filters):
+    torch.manual_seed(0)
+    decoder = cls().eval()
+    torch.nn.init.normal_(decoder.out.weight, std=2.0)
+    inputs = replace(make_inputs(PROMPT), decoder=decoder)
+    request = make_request(sampler, filters)
+    loop = make_loop(inputs, request)
+    state = loop.first()
+    expected = [state := loop.step(state) for _ in range(6)]
+    state_after = request.generator.get_state()
+
+    request = make_request(sampler, filters)
+    first = make_loop(inputs, request).first()
+    steps = CapturedSteps(decoder, request, first)
+    with closing(steps.run(request, first)) as run:
+        for other, found in zip(expected, run, strict=False):
+            length = other.search.cur_len
+            assert found.search.cur_len == length
+            tokens, others = found.search.tokens, other.search.tokens
+            assert torch.equal(tokens[..., :length], others[..., :length])
+            for name in ("scores", "finished", "num_generated"):
+                torch.testing.assert_close(getattr(found.search, name), getattr(other.search, name))
+            assert found.invalid == other.invalid
+    assert torch.equal(request.generator.get_state(), state_after)
+    assert list(steps.run(request, first)) == []
+    assert not steps.is_running
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("cls", [Growing, Counting, LateCounting], ids=lambda cls: cls.name)
+@torch.no_grad()
+def test_states_that_change_their_form_on_a_gpu(cls):
+    torch.manual_seed(0)
+    inputs = make_inputs(PROMPT)
+    parts = inputs.memory.states, inputs.memory.mask, inputs.memory.summary
+    memory = Memory(*(part.cuda() for part in parts))
+    inputs = replace(inputs, decoder=cls().eval().cuda(), memory=memory)
+    for sampler in (Greedy(), Beam(width=2)):
+        request = DecodeRequest(sampler=sampler, max_length=9)
+        tokens, scores = make_loop(inputs, request).run()
+        for _ in range(4):
+            found, found_scores = FastLoop(make_loop(inputs, request)).run()
+            assert torch.equal(found, tokens)
+            torch.testing.assert_close(found_scores, scores)
+
+
+@torch.no_grad()
+def test_a_state_of_another_form_uses_ordinary_steps():
+    inputs, request = make_inputs(), make_request(Greedy())
+    first = make_loop(inputs, request).first()
+    steps = CapturedSteps(inputs.decoder, request, first)
+    state = Counted(first.state.per_hypothesis, first.state.per_source)
+    assert list(steps.run(request, replace(first, state=state))) == []
 
 
 @torch.no_grad()

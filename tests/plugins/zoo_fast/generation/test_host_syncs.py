@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import zoo
 from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory
@@ -30,6 +31,26 @@ ALL = [
     TopP(),
     MinP(),
     Typical(),
+]
+ROTARY = {"type": "rotary"}
+LONGROPE = {"short": [1.0] * 8, "long": [2.0] * 8, "original_length": 16, "length": 64}
+SCALINGS = [
+    {"type": "linear", "factor": 2.0},
+    {"type": "llama3", "factor": 4.0, "original_length": 16},
+    {"type": "yarn", "factor": 4.0, "original_length": 16},
+    {"type": "longrope", **LONGROPE},
+]
+POSITIONS = [
+    {"type": "sinusoidal"},
+    {"type": "learned", "length": 9},
+    ROTARY,
+    {"type": "alibi"},
+    {"type": "t5"},
+    {"type": "disentangled"},
+    {"type": "disentangled", "buckets": 8, "max_distance": 16},
+    {"type": "gated", "position": "t5"},
+    {"type": "combined", "parts": ["sinusoidal", "alibi"]},
+    *({**ROTARY, "scaling": scaling} for scaling in SCALINGS),
 ]
 SYNCING = ("aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.equal")
 
@@ -68,3 +89,27 @@ def count_syncs(sampler, length):
 def test_one_synchronisation_every_few_steps(sampler, monkeypatch):
     monkeypatch.setattr(greedy, "_step_on_cpu", lambda *_: None)  # it is not used on a GPU
     assert count_syncs(sampler, 5 * SYNC_EVERY) - count_syncs(sampler, SYNC_EVERY) == 4
+
+
+@pytest.mark.parametrize(
+    "position", POSITIONS, ids=lambda given: given.get("scaling", given)["type"]
+)
+@torch.no_grad()
+def test_steps_with_positions_do_not_wait(position):
+    block = {
+        "type": "transformer",
+        "layers": 2,
+        "position": position,
+        "feed_forward": {"hidden": 4},
+    }
+    block["attention"] = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 16}
+    embedding = {"type": "token", "vocab": 9, "dim": 32}
+    model = {"type": "language-model", "embedding": embedding, "decoder": block}
+    decoder = zoo.compose({"zoo": 1, "name": "test", "model": model}).eval().decoder
+    state, token = decoder.start(Memory.empty(1), steps=4), torch.tensor([[3]])
+    counts = []
+    for _ in range(2):
+        with SyncCounter() as counter:  # as on a GPU, where the offset is a tensor
+            _, state = decoder.step_blocks(token, state, state.per_hypothesis["at"][0])
+        counts.append(counter.count)
+    assert counts[1] == 0  # the first step may copy constants

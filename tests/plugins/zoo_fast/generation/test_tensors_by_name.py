@@ -1,13 +1,14 @@
 """Memories and states as tensors by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from zoo.plugin import Memory, State
 from zoo_fast.generation.tensors_by_name import (
+    find_change,
     flatten_memory,
     flatten_state,
     structure_of,
@@ -44,3 +45,28 @@ def test_a_subclass_keeps_its_class_and_other_fields():
     found = unflatten_state(flatten_state(state) | {"logits": torch.ones(1)}, structure)
     assert type(found) is CachedState
     assert found == state
+
+
+def test_changes_of_a_state_other_than_of_values():
+    state = CachedState({"at": torch.ones(1)}, cache={"keys": torch.zeros(2)}, layers=3)
+    structure, tensors = structure_of(state), flatten_state(state) | {"logits": torch.ones(1)}
+    keys = "state.cache.keys"
+    changes = {
+        "the state is a State, not a CachedState": State(state.per_hypothesis),
+        f"the state has other tensors: {keys}, state.cache.values": replace(
+            state, cache={"values": torch.zeros(2)}
+        ),
+        f"the shape of {keys} changes from torch.Size([2]) to torch.Size([3])": replace(
+            state, cache={"keys": torch.zeros(3)}
+        ),
+        f"the dtype of {keys} changes from torch.float32 to torch.float64": replace(
+            state, cache={"keys": torch.zeros(2, dtype=torch.float64)}
+        ),
+        "the field layers of the state changes": replace(state, layers=4),
+    }
+    for change, after in changes.items():
+        assert find_change(structure, tensors, after) == change
+    same = replace(state, cache={"keys": torch.ones(2)}, layers=int("3"))
+    assert find_change(structure, tensors, same) is None
+    tensor = replace(state, layers=torch.ones(2))  # a field that could be a tensor is never equal
+    assert find_change(structure_of(tensor), tensors, replace(tensor, layers=torch.ones(2)))

@@ -80,9 +80,9 @@ CASES = {
 }
 
 
-def make_search(sampler, case):
-    prefix = torch.ones(2, 1, dtype=torch.long, device=DEVICE)
-    forced = torch.zeros(2, dtype=torch.long, device=DEVICE)
+def make_search(sampler, case, batch=2):
+    prefix = torch.ones(batch, 1, dtype=torch.long, device=DEVICE)
+    forced = torch.zeros(batch, dtype=torch.long, device=DEVICE)
     prompts = PromptBatch(prefix, prefix[:, :0], forced, case.eos_ids, 0, 6)
     search = init_search(sampler, prompts, case.vocab)
     search.scores[:] = -torch.rand(search.scores.shape, generator=make_generator()).to(DEVICE)
@@ -167,6 +167,24 @@ def test_invalid_logits_are_found(sampler, value, path):
     found, expected = both_steps(sampler, search, prompts, logits)
     for _, selected in (found, expected):
         assert selected.nan_or_inf.nonzero().tolist() == [[1, 0]]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("first", [0, 50256], ids=["all", "last"])
+@pytest.mark.parametrize("batch", [1, 64, 65])
+@pytest.mark.parametrize("sampler", [*GREEDY, *BEAMS], ids=make_id)
+@torch.no_grad()
+def test_tokens_of_rows_with_nan_are_in_the_vocabulary(sampler, batch, first):
+    case = Case(vocab=50257)
+    search, prompts = make_search(sampler, case, batch)
+    logits = torch.randn(batch, sampler.width, case.vocab, device=DEVICE)
+    logits[..., first:] = float("nan")
+    request = DecodeRequest(sampler=sampler, max_length=6)
+    selected = selection.select_next(search, logits, request, prompts)
+    assert selected.nan_or_inf.all()
+    tokens = selected.selection.tokens
+    assert tokens.min() >= 0
+    assert tokens.max() < case.vocab
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,26 @@ def test_changed_weights_settings_and_modes_are_not_ignored():
 
 
 @pytest.mark.gpu
+@torch.no_grad()
+def test_monte_carlo_dropout_is_not_captured():
+    model = make_models()[0]
+    batch = make_batch(model)
+    expected = logits(model, batch)[-1]
+    dropouts = [part for part in model.modules() if isinstance(part, torch.nn.Dropout)]
+    for dropout in dropouts:
+        dropout.p = 0.5
+        dropout.train()
+    state = torch.cuda.get_rng_state()
+    first, second = logits(model, batch, 2)
+    assert not torch.equal(first, second)
+    torch.cuda.set_rng_state(state)
+    assert torch.equal(logits(model, batch, 1)[0], first)
+    for dropout in dropouts:
+        dropout.eval()
+    torch.testing.assert_close(logits(model, batch)[-1], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.gpu
 def test_threads_do_not_share_their_inputs():
     fast, plain = make_models()
     batches = [make_batch(fast, 2, 5) for _ in range(4)]

@@ -117,6 +117,28 @@ def test_the_reference_path_is_used_with_gradients_in_training_and_for_hooked_pa
     assert len(seen) == 4
 
 
+DROPOUT = {
+    "of outputs": {"dropout": 0.5},
+    "of weights": {"attention": {**ATTENTION, "align": {"type": "soft", "dropout": 0.5}}},
+}
+
+
+@pytest.mark.parametrize("parts", DROPOUT.values(), ids=DROPOUT)
+@torch.no_grad()
+def test_monte_carlo_dropout_is_applied(parts, calls):
+    model = zoo.accelerate(build("seq2seq", parts))
+    batch = model.example(2, 3, torch.Generator().manual_seed(0))
+    expected = model(batch).logits
+    assert torch.equal(model(batch).logits, expected)
+    assert calls
+    calls.clear()
+    for block in (*model.encoder.blocks, *model.decoder.blocks):
+        for part in block.modules():
+            part.train(isinstance(part, nn.Dropout))
+    assert not torch.equal(model(batch).logits, model(batch).logits)
+    assert not calls
+
+
 def test_a_replaced_layer_is_called(calls):
     class Doubled(nn.Linear):
         def forward(self, x):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 import zoo
 from zoo.plugin import Declined, Memory
@@ -106,6 +107,12 @@ def test_logits_equal_the_reference_step(parts, lean_steps):
     assert len(lean_steps) == 5
 
 
+@pytest.mark.parametrize("head_dim", [6, 16, 48, 80, 112])
+def test_heads_of_any_width_equal_the_reference_step(head_dim, lean_steps):
+    attention = {**ATTENTION, "head_dim": head_dim, "kv_heads": 1}
+    test_logits_equal_the_reference_step({"position": "rotary", "attention": attention}, lean_steps)
+
+
 @pytest.mark.parametrize("sublayers", ["parallel", "parallel-shared"])
 def test_parallel_sublayers_equal_the_reference_step(sublayers, lean_steps):
     decoder = {"type": "transformer", "layers": 2, "attention": ATTENTION, "sublayers": sublayers}
@@ -140,6 +147,28 @@ def test_a_bias_of_each_layer_uses_the_reference_step(lean_steps):
     expected = decode(model.decoder, memory, None)
 
     assert torch.equal(decode(model.decoder, memory, PackedWeights()), expected)
+    assert not lean_steps
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"dropout": 0.5},
+        {"attention": {**ATTENTION, "align": {"type": "soft", "dropout": 0.5}}},
+        {"cross": {**ATTENTION, "align": {"type": "soft", "dropout": 0.5}}},
+    ],
+    ids=["of outputs", "of weights", "of weights of the source"],
+)
+def test_monte_carlo_dropout_uses_the_reference_step(parts, lean_steps):
+    model = build(parts)
+    memory = model.encode(torch.tensor([[3, 4], [6, 7], [8, 0]]))
+    for block in model.decoder.blocks:
+        for part in block.modules():
+            part.train(isinstance(part, nn.Dropout))
+
+    first, second = (decode(model.decoder, memory, PackedWeights()) for _ in range(2))
+
+    assert not torch.equal(first, second)
     assert not lean_steps
 
 

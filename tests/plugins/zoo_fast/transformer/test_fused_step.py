@@ -307,9 +307,22 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.position.dim = 16
         assert reason() == "position 'rotary' rotates a part of each head only"
         decoder.position.dim = 32
+        for dropout in (decoder.dropout, decoder.blocks[0].dropout):
+            dropout.p = 0.5
+            assert reason() is None
+            dropout.train()  # Monte Carlo dropout
+            assert "is in training mode" in reason()
+            assert not isinstance(decoder.start(make_memory(decoder, 1), steps=2), CachedState)
+            dropout.eval()
+        decoder.blocks[0].attention.align.dropout.p = 0.5
+        decoder.blocks[0].attention.align.dropout.train()
+        assert reason() == "a dropout layer is in training mode"
+        decoder.blocks[0].attention.align.dropout.eval()
         decoder.blocks[0].attention_scale = LayerScale(8, 1.0)
         assert reason() == "the sublayers have a layer scale"
         decoder.blocks[0].attention_scale = None
+        decoder.blocks[0].attention.head_dim = 48
+        assert reason() == "the width of a head is 48, not a multiple of 32"
         decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
         assert reason() == "queries and keys have a norm"
         decoder.blocks[0].no_position = True
