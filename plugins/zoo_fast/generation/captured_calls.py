@@ -28,6 +28,8 @@ that are those of all threads. Threads on different streams are not supported.""
 
 _SETTINGS = {int, float, bool, str, types.FunctionType, types.BuiltinFunctionType}
 """Types of the attributes of a part on which its computation depends."""
+_RECOMPUTATION = "zoo.training.recomputation"
+"""The module of forward methods that differ from those of the class with gradients only."""
 
 Inspected = tuple[str | None, Hashable]
 """The reason why calls of a module are not captured, or None, and the key of its graphs."""
@@ -58,7 +60,7 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
             return "the attention weights or samples are recorded", None
         if part.training:
             return "a part is in training mode", None
-        if "forward" in own:
+        if "forward" in own and own["forward"].__module__ != _RECOMPUTATION:
             return "a part has another forward method", None
         settings.append(type(part))
         settings += [value for value in own.values() if type(value) in _SETTINGS]

@@ -7,6 +7,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils import parametrize
 
 import zoo
+from zoo.training.recomputation import recompute_parts
 from zoo_fast.generation.captured_calls import call_captured, copy_tensors, inspect_module
 
 
@@ -96,6 +97,7 @@ def test_parts_that_a_graph_would_not_call_are_reasons():
 
     assert reason(lambda decoder: decoder.blocks[0].train()) == "a part is in training mode"
     assert reason(patch_forward) == "a part has another forward method"
+    assert reason(lambda decoder: recompute_parts(decoder, ["blocks.0"])) is None
     hook = register_module_forward_hook(lambda *_: None)
     try:
         assert reason(lambda _: None) == "the module has hooks"
