@@ -82,7 +82,8 @@ def make_plan(
     parameter_bytes = {w: w.numel() * w.element_size() for w in model.parameters()}
     trained = sum(size for weight, size in parameter_bytes.items() if weight.requires_grad)
     chosen = precision or (training.precision if training else "float32")
-    step = _measure(spec, model, training, size, chosen)
+    keeps_logits = devices.strategy == "fsdp" or bool(training and training.compile)
+    step = _measure(spec, model, training, size, chosen, keeps_logits=keeps_logits)
     accumulate = training.accumulate if training else 1
     averaged = bool(training and training.average and training.average.ema)
     distribution = Distribution(
@@ -110,7 +111,13 @@ def make_plan(
 
 
 def _measure(
-    spec: Spec, model: Model, training: Training | None, size: BatchSize, precision: Precision
+    spec: Spec,
+    model: Model,
+    training: Training | None,
+    size: BatchSize,
+    precision: Precision,
+    *,
+    keeps_logits: bool,
 ) -> StepMemory:
     objective = spec.sections.objective.build() if spec.sections.objective else None
 
@@ -126,6 +133,7 @@ def _measure(
             lambda trained: make_batch(trained, size),
             make_optimiser,
             precision=precision,
+            keeps_logits=keeps_logits,
         )
     except Exception as error:
         raise ZooError(

@@ -63,6 +63,18 @@ def test_fsdp_with_the_layers_as_blocks():
     assert plan.communication["reduce-scatter"] == 3 * trained // 4
 
 
+def test_sharded_and_compiled_models_keep_the_logits():
+    overrides = ["model.embedding.vocab=2048"]
+    single = _plan("single", "4x32", _training(), overrides=overrides)
+    logits = 4 * 31 * 2048 * 4
+    assert single.sizes["activations"] < logits
+    compiled = _plan("single", "4x32", _training(compile=True), overrides=overrides)
+    for plan in (compiled, _plan("fsdp:2", "4x32", _training(), overrides=overrides)):
+        assert plan.sizes["activations"] >= single.sizes["activations"] + logits
+    copied = _plan("ddp:2", "4x32", _training(), overrides=overrides)
+    assert copied.sizes["activations"] == single.sizes["activations"]
+
+
 def test_source_and_target_have_their_own_lengths():
     model = build_on_meta(zoo.load_spec("transformer-tiny")).part
     batch = make_batch(model, parse_batch("4x8x5"))
