@@ -19,6 +19,7 @@ from zoo.spec.spec import Source, Spec, load_spec
 from zoo.spec.trainability import last_unfreezing, set_trained
 from zoo.spec.training import Training
 from zoo.training.recomputation import recompute_parts
+from zoo.training.start import freeze_base
 from zoo_lab.plan.cuda_kernels import CudaKernels
 from zoo_lab.plan.distribution import Distribution, block_bytes
 from zoo_lab.plan.plan_options import BatchSize, Devices, default_batch
@@ -60,6 +61,7 @@ def make_plan(
     batch: BatchSize | None = None,
     precision: Precision | None = None,
     overrides: Iterable[str] = (),
+    start: Mapping[str, Any] | None = None,
     registry: ComponentRegistry | None = None,
 ) -> MemoryPlan:
     """Plan the training of a valid spec on some devices.
@@ -70,12 +72,15 @@ def make_plan(
     Args:
         batch: the batch of one device in one forward pass; by default its share of ``train.batch``.
         precision: the precision; by default ``train.precision``, or float32 without ``train``.
+        start: the base that the training starts from, as `StartPlan.record` returned it.
     """
     spec = load_spec(source, overrides=overrides, registry=registry)
     training = spec.sections.train.build() if spec.sections.train else None
     size, origin = (batch, "option") if batch else default_batch(training, devices)
     model: Model = build_on_meta(spec).part
     blocks = block_bytes(model)
+    if start is not None:
+        freeze_base(model, start)
     if training is not None:
         set_trained(model, training, last_unfreezing(training))
         recompute_parts(model, training.checkpointing, context=CudaKernels)
