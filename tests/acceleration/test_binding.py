@@ -2,6 +2,8 @@
 
 import copy
 import io
+import logging
+import unittest
 
 import pytest
 import torch
@@ -51,6 +53,18 @@ def test_a_declined_call_goes_to_the_next_acceleration(model):
     assert _calls(model[0]) == 1
     assert isinstance(model[0], TwoLayers)
     assert plain_class(model[0]) is TwoLayers
+
+
+def test_the_reason_of_a_declined_call_is_logged_once():
+    registry = ComponentRegistry().with_components([Counting, Declining], plugin="test")
+    model = zoo.accelerate(nn.Sequential(TwoLayers(), TwoLayers()), registry=registry)
+    model[0](X)
+    with unittest.TestCase().assertLogs("zoo", "INFO") as logs:
+        for layer in (*model, *model):
+            layer(X)
+    (record,) = logs.records
+    assert record.getMessage() == "acceleration 'declining' is not used: always"
+    assert record.levelno == logging.INFO
 
 
 def test_a_subclass_is_not_served():

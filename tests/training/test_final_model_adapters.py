@@ -15,6 +15,7 @@ from training_kit import (
 )
 
 import zoo
+from zoo.errors import format_bytes
 
 ADAPTERS = {
     "style": {"type": "lora", "rank": 2, "dropout": 0.1, "targets": ["*.{query,value}"]},
@@ -84,6 +85,18 @@ def test_a_run_that_starts_from_a_base_trains_adapters_and_what_is_fresh(files, 
     assert all(torch.equal(tensors[n], t) for n, t in expected.items() if n.startswith("encoder."))
     fresh = zoo.compose(_spec(files)).state_dict()["decoder.blocks.0.feed_forward.up.weight"]
     assert not torch.equal(tensors["decoder.blocks.0.feed_forward.up.weight"], fresh)
+
+
+def test_the_memory_of_fresh_parts_is_checked_with_their_gradients(
+    files, base, tmp_path, monkeypatch
+):
+    spec = _started(files, base, 1)
+    named = list(zoo.compose(spec).named_parameters())
+    monkeypatch.setenv("ZOO_MEMORY", str(sum(4 * weight.numel() for _, weight in named)))
+    frozen = ("source.", "encoder.")  # also the table of the target, which is that of the source
+    trained = sum(4 * weight.numel() for name, weight in named if not name.startswith(frozen))
+    with pytest.raises(zoo.ZooError, match=f"gradients {format_bytes(trained)}"):
+        zoo.train(spec, output=tmp_path, device="cpu")
 
 
 def test_magnitudes_start_from_the_weights_of_the_base(files, base, tmp_path):

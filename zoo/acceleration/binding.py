@@ -27,6 +27,8 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _BOUND = "_accelerations"
 _DISABLED = "_accelerations_disabled"
+_MAX_REASONS = 64
+"""Number of reasons that are logged for a class; some contain shapes."""
 
 
 class Accelerated:
@@ -169,7 +171,10 @@ def _accelerated_class(
     plain: type[Any], found: Sequence[type[Acceleration]], registry: ComponentRegistry
 ) -> type[Any]:
     methods = {name for each in found for name in each.methods()}
-    members: dict[str, Any] = {name: _dispatch(plain, name, found) for name in sorted(methods)}
+    logged: set[tuple[str, str]] = set()
+    members: dict[str, Any] = {
+        name: _dispatch(plain, name, found, logged) for name in sorted(methods)
+    }
     members["_served_class"] = plain
     members["_found_accelerations"] = tuple(
         (each, known_packages(each, registry)) for each in found
@@ -180,8 +185,16 @@ def _accelerated_class(
 
 
 def _dispatch(
-    plain: type[Any], name: str, found: Sequence[type[Acceleration]]
+    plain: type[Any],
+    name: str,
+    found: Sequence[type[Acceleration]],
+    logged: set[tuple[str, str]],
 ) -> Callable[..., Any]:
+    """Return the method that selects an acceleration or the reference path.
+
+    Args:
+        logged: the accelerations and reasons that were logged.
+    """
     original: Callable[..., Any] = getattr(plain, name)
     # The places in `found`, and in the tuple of each object, of the accelerations that a mode
     # permits. Chosen once, so that no call asks the others, and torch.compile guards nothing of
@@ -215,7 +228,16 @@ def _dispatch(
                     if not isinstance(output, Declined):
                         return output
                     if not torch.compiler.is_compiling():
-                        _LOG.debug("%s: %s", acceleration.name, output.reason)
+                        _log_reason(acceleration.name, output.reason, logged)
         return original(self, *args, **kwargs)
 
     return run
+
+
+def _log_reason(name: str, reason: str, logged: set[tuple[str, str]]) -> None:
+    """Log why an acceleration does not apply to a call, once for each reason."""
+    key = name, reason
+    if key in logged or len(logged) >= _MAX_REASONS or not _LOG.isEnabledFor(logging.INFO):
+        return
+    logged.add(key)
+    _LOG.info("acceleration '%s' is not used: %s", name, reason)

@@ -93,8 +93,13 @@ class Processes:
             shard_model(model, self.device, self.world)
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """Return the module whose backward pass averages gradients over the processes."""
-        if self.sharded:
+        """Return the module whose backward pass averages gradients over the processes.
+
+        The module of one process is returned as it is: Accelerate would replace its `forward` by
+        one under autocast, which steps enter themselves, and such modules are not captured.
+        """
+        compiles = self.accelerator.state.dynamo_plugin.backend != "NO"
+        if self.sharded or (self.world == 1 and not compiles):
             return module
         wrapped: nn.Module = self.accelerator.prepare_model(module)
         return wrapped

@@ -221,6 +221,8 @@ def _check_memory(request: Request, processes: Processes) -> None:
     model = build_on_meta(spec).part
     check_memory(f"the model of spec '{spec.name}'", model_bytes(model), torch.device("cpu"))
     if not processes.sharded:
+        if request.started.record is not None:
+            freeze_base(model, request.started.record)
         set_trained(model, training, last_unfreezing(training))
         has_average = training.average is not None and training.average.ema is not None
         check_training_memory(

@@ -46,6 +46,8 @@ class GlobalStep:
 
     Attributes:
         local: the step of one process, with the optimiser and its learning rates.
+        not_captured: why no acceleration of the step is used; None if they can be, or if `capture`
+            is False.
     """
 
     def __init__(
@@ -72,7 +74,12 @@ class GlobalStep:
             clip=clip,
             autocast=processes.autocast,
         )
-        if capture and not self.weighted:
+        self.not_captured: str | None = None
+        if capture and accumulate > 1:
+            self.not_captured = f"accumulate is {accumulate}"
+        elif capture and processes.world > 1:
+            self.not_captured = f"there are {processes.world} processes"
+        elif capture:
             accelerate(self.local, registry=registry)
 
     def __call__(self, batches: Sequence[MicroBatch], *, stop: bool = False) -> StepOutput:

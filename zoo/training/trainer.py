@@ -150,13 +150,16 @@ class Trainer:
 
     def _report_path(self) -> None:
         """Report once why an acceleration of the step, such as its capture, is not used."""
-        local = self.setup.step.local
+        step, local = self.setup.step, self.setup.step.local
         if local.device.type == "cpu":
             return
+        texts = [f"steps are not captured: {step.not_captured}"] if step.not_captured else []
         for acceleration in bound_accelerations(local):
             reason = why_not(acceleration, local, local.device)
-            text = f"acceleration '{acceleration.name}' is not used: {reason}"
-            if reason is not None and text not in self._reported:
+            if reason is not None:
+                texts.append(f"acceleration '{acceleration.name}' is not used: {reason}")
+        for text in texts:
+            if text not in self._reported:
                 self._reported.add(text)
                 for callback in self.callbacks:
                     callback.on_message(text)

@@ -74,6 +74,7 @@ class CompiledFunction:
     def __init__(self, name: str) -> None:
         self.name = name
         self._compiled: dict[Key, Function | None] = {}
+        self._is_full = False
 
     def __call__(self, function: Function, *tensors: Tensor) -> Sequence[Tensor]:
         """Return ``function(*tensors)``, a sequence of new tensors.
@@ -85,8 +86,17 @@ class CompiledFunction:
         # One memory layout, so that a function is compiled once for each shape.
         inputs = [tensor.contiguous() for tensor in tensors]
         key = tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in inputs)
-        if _ACTIVE.compile and key not in self._compiled and len(self._compiled) < MAX_COMPILED:
-            self._compiled[key] = self._compile(function, inputs)
+        if _ACTIVE.compile and key not in self._compiled:
+            if len(self._compiled) < MAX_COMPILED:
+                self._compiled[key] = self._compile(function, inputs)
+            elif not self._is_full:
+                self._is_full = True
+                _LOG.info(
+                    "%s is not compiled for inputs of shape %s and others: %d shapes are the limit",
+                    self.name,
+                    list(inputs[0].shape),
+                    MAX_COMPILED,
+                )
         compiled = self._compiled.get(key)
         return function(*tensors) if compiled is None else compiled(*inputs)
 

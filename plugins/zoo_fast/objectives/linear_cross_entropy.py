@@ -128,12 +128,14 @@ def _compute(
     grad_weight: Tensor | None = None
     grad_bias: Tensor | None = None
     for part in parts:
-        logits = torch.nn.functional.linear(inputs[part], matrix, offset)  # [rows, padded V]
+        # Masked states can be NaN, and 0 * NaN is NaN.
+        kept = inputs[part].masked_fill(scale[part, None] == 0, 0)
+        logits = torch.nn.functional.linear(kept, matrix, offset)  # [rows, padded V]
         _losses_and_gradient(logits, V, targets[part], scale[part], losses[part], smoothing)
         if grad_states is not None:
             torch.mm(logits, matrix, out=grad_states[part])
         if needed[1]:
-            grad_weight = _add_product(grad_weight, logits, inputs[part], len(parts))
+            grad_weight = _add_product(grad_weight, logits, kept, len(parts))
         if needed[2]:
             summed = logits.sum(dim=0, dtype=full_precision(logits[:0]).dtype)
             grad_bias = summed if grad_bias is None else grad_bias.add_(summed)
@@ -203,7 +205,10 @@ def _losses_and_gradient(
         return
     logprobs = full_precision(logits[:, :V]).log_softmax(dim=-1)
     picked = logprobs.gather(1, targets[:, None])[:, 0]
-    torch.mul((1 - smoothing) * picked + smoothing / V * logprobs.sum(dim=-1), -scale, out=losses)
+    mean = (1 - smoothing) * picked
+    if smoothing:  # 0 * -inf is NaN
+        mean = mean + smoothing / V * logprobs.sum(dim=-1)
+    losses.copy_(torch.where(scale > 0, mean * -scale, 0.0))
     gradient = logprobs.exp_().sub_(smoothing / V)
     rows = torch.arange(len(targets), device=targets.device)
     gradient[rows, targets] -= 1 - smoothing

@@ -26,9 +26,10 @@ class CapturedStep(Acceleration):
 
     Lengths are padded to a multiple of 8 where the model accepts it, so that there are few shapes
     (`LengthPadding`). The results and the random
-    numbers are those of a step that is not captured. While a step is captured, gradients of
-    parameters are computed on a second stream, on which the optimiser also updates half of them,
-    and the gradient of a weight that is used several times, as in a recurrence, in one product.
+    numbers are those of a step that is not captured. While a step is captured, the optimiser
+    updates half of the parameters on a second stream. Without autocast, gradients of parameters
+    are computed on that stream too, and the gradient of a weight that is used several times, as in
+    a recurrence, in one product.
     """
 
     name: ClassVar[str] = "captured-step"

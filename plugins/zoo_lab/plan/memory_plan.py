@@ -19,6 +19,7 @@ from zoo.spec.spec import Source, Spec, load_spec
 from zoo.spec.trainability import last_unfreezing, set_trained
 from zoo.spec.training import Training
 from zoo.training.recomputation import recompute_parts
+from zoo.training.start import freeze_base
 from zoo_lab.plan.cuda_kernels import CudaKernels
 from zoo_lab.plan.distribution import Distribution, block_bytes
 from zoo_lab.plan.plan_options import BatchSize, Devices, default_batch
@@ -60,6 +61,7 @@ def make_plan(
     batch: BatchSize | None = None,
     precision: Precision | None = None,
     overrides: Iterable[str] = (),
+    start: Mapping[str, Any] | None = None,
     registry: ComponentRegistry | None = None,
 ) -> MemoryPlan:
     """Plan the training of a valid spec on some devices.
@@ -70,19 +72,23 @@ def make_plan(
     Args:
         batch: the batch of one device in one forward pass; by default its share of ``train.batch``.
         precision: the precision; by default ``train.precision``, or float32 without ``train``.
+        start: the base that the training starts from, as `StartPlan.record` returned it.
     """
     spec = load_spec(source, overrides=overrides, registry=registry)
     training = spec.sections.train.build() if spec.sections.train else None
     size, origin = (batch, "option") if batch else default_batch(training, devices)
     model: Model = build_on_meta(spec).part
     blocks = block_bytes(model)
+    if start is not None:
+        freeze_base(model, start)
     if training is not None:
         set_trained(model, training, last_unfreezing(training))
         recompute_parts(model, training.checkpointing, context=CudaKernels)
     parameter_bytes = {w: w.numel() * w.element_size() for w in model.parameters()}
     trained = sum(size for weight, size in parameter_bytes.items() if weight.requires_grad)
     chosen = precision or (training.precision if training else "float32")
-    step = _measure(spec, model, training, size, chosen)
+    keeps_logits = devices.strategy == "fsdp" or bool(training and training.compile)
+    step = _measure(spec, model, training, size, chosen, keeps_logits=keeps_logits)
     accumulate = training.accumulate if training else 1
     averaged = bool(training and training.average and training.average.ema)
     distribution = Distribution(
@@ -110,7 +116,13 @@ def make_plan(
 
 
 def _measure(
-    spec: Spec, model: Model, training: Training | None, size: BatchSize, precision: Precision
+    spec: Spec,
+    model: Model,
+    training: Training | None,
+    size: BatchSize,
+    precision: Precision,
+    *,
+    keeps_logits: bool,
 ) -> StepMemory:
     objective = spec.sections.objective.build() if spec.sections.objective else None
 
@@ -126,6 +138,7 @@ def _measure(
             lambda trained: make_batch(trained, size),
             make_optimiser,
             precision=precision,
+            keeps_logits=keeps_logits,
         )
     except Exception as error:
         raise ZooError(

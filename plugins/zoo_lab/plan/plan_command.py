@@ -39,9 +39,14 @@ def command(
     from zoo_lab.plan.plan_table import print_plan
 
     with spec_errors(as_json=as_json):
-        report, _ = check_spec(spec, overrides or ())
-        size = None if batch is None else parse_batch(batch)
-        plan = make_plan(spec, parse_devices(devices), batch=size, overrides=overrides or ())
+        report, start = check_spec(spec, overrides or ())
+        plan = make_plan(
+            spec,
+            parse_devices(devices),
+            batch=None if batch is None else parse_batch(batch),
+            overrides=overrides or (),
+            start=start.record() if start else None,
+        )
     if as_json:
         print_json(report.as_json() | {"plan": plan.as_json()})
     else:

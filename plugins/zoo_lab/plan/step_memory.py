@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from zoo.acceleration import accelerate
 from zoo.interfaces import Model, Objective
+from zoo.plugin import reference
 from zoo.registry.plugin_call import PluginCall
 from zoo.training.local_step import LossModule
 from zoo_lab.plan.cuda_kernels import CudaKernels
@@ -52,10 +53,15 @@ def measure_step(
     make_optimiser: OptimiserFactory,
     *,
     precision: str,
+    keeps_logits: bool = False,
 ) -> StepMemory:
     """Run a training step of a model on the meta device with fake tensors, and track its memory.
 
     The model is changed: its parameters are fake tensors afterwards.
+
+    Args:
+        keeps_logits: whether all logits are computed before the loss, as those of sharded and
+            compiled models, and not with it in parts.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -70,7 +76,9 @@ def measure_step(
             tracker.category = "batch"
             batch = make_batch(model)
             tracker.reset_peak()
-            activations = _run_step(model, objective, batch, precision, tracker, optimiser)
+            activations = _run_step(
+                model, objective, batch, precision, tracker, optimiser, keeps_logits=keeps_logits
+            )
     return StepMemory(
         weights=tracker.live["weights"],
         gradients=total_bytes(trained),
@@ -128,6 +136,8 @@ def _run_step(
     precision: str,
     tracker: MemoryTracker,
     optimiser: torch.optim.Optimizer,
+    *,
+    keeps_logits: bool,
 ) -> int:
     """Run forward pass, backward pass and optimiser; return the bytes of the activations."""
     tracker.category = "activations"
@@ -150,7 +160,9 @@ def _run_step(
         else:
             # The outputs of the model are allocated until the loss is returned.
             stack.callback(objective.register_forward_hook(measure).remove)
-            loss = accelerate(LossModule(model, objective))(batch)
+            module = accelerate(LossModule(model, objective))
+            # The parts are accelerated in both cases.
+            loss = reference(module, "forward")(batch) if keeps_logits else module(batch)
     tracker.category = "temporary"
     loss.backward()
     del loss

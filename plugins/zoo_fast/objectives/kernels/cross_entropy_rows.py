@@ -17,6 +17,8 @@ def cross_entropy_rows(
 ) -> None:
     """Write the scaled losses, and replace the logits by the gradient of the sum of the losses.
 
+    The loss of a target that is not in [0, V) is NaN.
+
     Args:
         V: number of logits of a row; further ones are padding, whose gradient is 0.
 
@@ -37,6 +39,7 @@ def cross_entropy_rows(
         smoothing,
         BLOCK=block,
         SINGLE=block >= padded,
+        SMOOTHED=smoothing > 0,
         num_warps=max(1, block // 512),
     )
 
@@ -50,7 +53,8 @@ def _online_softmax(start, V, BLOCK: tl.constexpr):
         at = first + tl.arange(0, BLOCK)
         x = tl.load(start + at, mask=at < V, other=-float("inf")).to(tl.float32)
         new = tl.maximum(highest, tl.max(x))
-        total = total * tl.exp(highest - new) + tl.sum(tl.exp(x - new))
+        shift = tl.where(new == -float("inf"), 0.0, new)  # -inf - -inf is NaN
+        total = total * tl.exp(highest - shift) + tl.sum(tl.exp(x - shift))
         highest = new
     return highest, total
 
@@ -66,6 +70,7 @@ def _rows(
     smoothing,
     BLOCK: tl.constexpr,
     SINGLE: tl.constexpr,
+    SMOOTHED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     scale = tl.load(scale_ptr + row).to(tl.float32)
@@ -73,6 +78,7 @@ def _rows(
     start = logits_ptr + row * padded
     at = tl.arange(0, BLOCK)
     even = smoothing / V
+    in_vocabulary = (target >= 0) & (target < V)
     if scale == 0:
         for first in range(0, padded, BLOCK):
             tl.store(start + first + at, tl.zeros((BLOCK,), tl.float32), mask=first + at < padded)
@@ -85,12 +91,14 @@ def _rows(
             total = tl.sum(exponentials)
             summed = tl.sum(tl.where(at < V, x, 0.0))
             picked = tl.sum(tl.where(at == target, x, 0.0))
+            picked = tl.where(in_vocabulary, picked, float("nan"))
             hit = tl.where(at == target, 1 - smoothing, 0.0)
             gradient = (exponentials / total - even - hit) * scale
             tl.store(start + at, tl.where(at < V, gradient, 0.0), mask=at < padded)
         else:
             x = tl.load(start + at, mask=at < V, other=-float("inf")).to(tl.float32)
             highest = tl.max(x)
+            highest = tl.where(highest == -float("inf"), -_LARGE, highest)
             totals = tl.exp(x - highest)
             sums = tl.where(at < V, x, 0.0)
             for first in range(BLOCK, V, BLOCK):
@@ -99,7 +107,7 @@ def _rows(
                 totals += tl.exp(tl.minimum(x - highest, 80.0))
                 sums += tl.where(valid, x, 0.0)
             total, summed = tl.sum(totals), tl.sum(sums)
-            picked = tl.load(start + target).to(tl.float32)
+            picked = tl.load(start + target, mask=in_vocabulary, other=float("nan")).to(tl.float32)
             if not (total < _LARGE):  # the highest logit is not in the first block
                 highest, total = _online_softmax(start, V, BLOCK)
             tl.debug_barrier()
@@ -111,5 +119,7 @@ def _rows(
                 gradient = tl.where(valid, gradient, 0.0)
                 tl.store(start + first + at, gradient, mask=first + at < padded)
         lse = highest + tl.log(total)
-        loss = lse - (1 - smoothing) * picked - even * summed
+        loss = lse - (1 - smoothing) * picked
+        if SMOOTHED:  # 0 * -inf is NaN
+            loss -= even * summed
         tl.store(losses_ptr + row, loss * scale)

@@ -96,11 +96,16 @@ def test_a_function_is_compiled_once_for_each_shape_and_any_layout(compiled):
 def test_a_function_is_compiled_for_few_shapes(compiled, monkeypatch):
     monkeypatch.setattr(compiled_function, "MAX_COMPILED", 2)
     function = partial(CompiledFunction("mix"), mix)
-    with use_compiled(compile=True):
-        for rows in (1, 2, 3, 1):
+    with use_compiled(compile=True), unittest.TestCase().assertLogs("zoo.fast", "INFO") as logs:
+        for rows in (1, 2, 3, 1, 4):
             function(*inputs(rows))
         assert torch.equal(function(*inputs(3))[0], mix(*inputs(3))[0])
     assert [shapes[0][0] for shapes in compiled] == [1, 2]
+    (record,) = [text for text in logs.output if "is not compiled" in text]
+    assert (
+        "mix is not compiled for inputs of shape [3, 3] and others: 2 shapes are the limit"
+        in record
+    )
 
 
 def test_a_function_that_cannot_be_compiled_is_called_as_it_is():

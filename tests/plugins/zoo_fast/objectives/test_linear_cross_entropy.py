@@ -113,6 +113,46 @@ def test_loss_is_zero_if_all_positions_are_masked(path):
     assert not any(gradient.any() for gradient in gradients(loss, leaves[:2]))
 
 
+@pytest.mark.parametrize(("V", "excluded"), [(50, [0, 3]), (5000, [0, 4500]), (5000, slice(4096))])
+def test_logits_of_minus_infinity_have_probability_zero(path, V, excluded):
+    (states, weight, bias), targets, mask = make_inputs(V=V)
+    targets.fill_(V - 1)
+    with torch.no_grad():
+        bias[excluded] = -torch.inf
+    expected = CrossEntropy()(Outputs(states @ weight.T + bias, targets, mask))
+    deferred = DeferredLogits(states, weight, bias=bias)
+    actual = linear_cross_entropy(deferred, targets, mask, smoothing=0.0)
+    assert actual.isfinite()
+    torch.testing.assert_close(actual, expected)
+    leaves = [states, weight, bias]
+    torch.testing.assert_close(gradients(actual, leaves), gradients(expected, leaves))
+
+
+@pytest.mark.parametrize("V", [50, 5000])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_masked_states_do_not_matter(path, V, value):
+    leaves, targets, mask = make_inputs(V=V)
+    found = []
+    for filled in (0.0, value):
+        with torch.no_grad():
+            leaves[0].masked_fill_(~mask[..., None], filled)
+        deferred = DeferredLogits(leaves[0], leaves[1], bias=leaves[2])
+        loss = linear_cross_entropy(deferred, targets, mask, smoothing=0.1)
+        found.append([loss, *gradients(loss, leaves)])
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("V", [50, 5000])
+@pytest.mark.parametrize("outside", [-1, 0, 2, 10**6])
+def test_loss_of_a_target_outside_of_the_vocabulary_is_nan(V, outside, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    (states, weight, _), targets, mask = make_inputs(V=V)
+    targets[0, 0] = outside if outside < 0 else V + outside
+    loss = linear_cross_entropy(DeferredLogits(states, weight), targets, mask, smoothing=0.0)
+    assert loss.isnan()
+
+
 def test_row_of_padding_receives_no_gradient(path):
     (states, weight, _), targets, mask = make_inputs()
     deferred = DeferredLogits(states, weight, padding=3)

@@ -1,11 +1,17 @@
 """Preparation of steps that are captured as CUDA graphs, and the reasons why they are not."""
 
+from copy import deepcopy
+
+import pytest
 import torch
+from training_kit import make_spec, write_files
 
 import zoo
 from zoo.acceleration.binding import bound_accelerations
 from zoo.training.local_step import LocalStep, LossModule
+from zoo.training.processes import Processes
 from zoo.training.recomputation import recompute_parts
+from zoo.training.setup import build_setup, read_request
 from zoo_fast.training.capture import make_capturable, why_not_captured
 
 CUDA = torch.device("cuda")
@@ -32,6 +38,24 @@ def test_reasons():
     assert why_not_captured(module, adam, CUDA) == "the model has module hooks"
     handle.remove()
     assert why_not_captured(module, adam, CUDA) is None
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_step_of_a_run_can_be_captured(precision, tmp_path):
+    spec = make_spec(write_files(tmp_path), precision=precision, validation=None)
+    processes = Processes(tmp_path, device="cpu", precision=precision)
+    try:
+        setup = build_setup(read_request(spec, (), None, None), processes)
+        step = setup.step.local
+        assert why_not_captured(step.module, step.optimiser, CUDA) is None
+        (batch,) = next(iter(setup.batches.epoch(0))).batches
+        module = zoo.accelerate(deepcopy(setup.loss_module))
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            expected = module(batch)
+        assert torch.equal(setup.step([batch]).loss, expected)
+        setup.close()
+    finally:
+        processes.close()
 
 
 def test_recomputed_parts_are_not_captured():

@@ -10,6 +10,8 @@ from compiled_kit import trace_functions
 import zoo
 from zoo.training.callback import Callback
 from zoo.training.local_step import LocalStep, LossModule
+from zoo.training.processes import Processes
+from zoo.training.step import GlobalStep
 from zoo.training.trainer import Trainer
 from zoo_fast.training import captured_step
 
@@ -107,7 +109,7 @@ def test_the_trainer_reports_once_why_steps_are_not_captured(device):
     step, messages = zoo.accelerate(make_step(torch.optim.SGD)), Messages()
     step.device = torch.device(device)
     trainer = SimpleNamespace(
-        setup=SimpleNamespace(step=SimpleNamespace(local=step)),
+        setup=SimpleNamespace(step=SimpleNamespace(local=step, not_captured=None)),
         callbacks=[messages],
         _reported=set(),
     )
@@ -116,6 +118,26 @@ def test_the_trainer_reports_once_why_steps_are_not_captured(device):
     reason = "optimiser SGD has no option 'capturable' or 'fused'"
     expected = f"acceleration 'captured-step' is not used: {reason}"
     assert messages.texts == ([expected] if device == "cuda" else [])
+
+
+@pytest.mark.parametrize(("accumulate", "capture"), [(1, True), (2, True), (2, False)])
+def test_the_trainer_reports_once_that_accumulated_steps_are_not_captured(
+    accumulate, capture, tmp_path
+):
+    local, messages = make_step(), Messages()
+    processes = Processes(tmp_path, device="cpu")
+    options = {"clip": None, "accumulate": accumulate, "capture": capture}
+    step = GlobalStep(local.module, local.model, local.optimiser, processes, **options)
+    processes.close()
+    step.local.device = torch.device("cuda")
+    trainer = SimpleNamespace(
+        setup=SimpleNamespace(step=step), callbacks=[messages], _reported=set()
+    )
+    for _ in range(2):
+        Trainer._report_path(trainer)
+    found = [text for text in messages.texts if text.startswith("steps are not captured")]
+    expected = ["steps are not captured: accumulate is 2"]
+    assert found == (expected if (accumulate, capture) == (2, True) else [])
 
 
 def test_laws_have_cases_where_all_plugins_are_installed():

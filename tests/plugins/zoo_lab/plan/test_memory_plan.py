@@ -7,6 +7,7 @@ import pytest
 import zoo
 from zoo.errors import ZooError
 from zoo.spec.composition import build_on_meta
+from zoo.training.inherited import read_started
 from zoo_lab.plan.memory_plan import make_batch, make_plan
 from zoo_lab.plan.plan_options import parse_batch, parse_devices
 
@@ -61,6 +62,18 @@ def test_fsdp_with_the_layers_as_blocks():
     assert plan.at_peak["gathered weights"] == outside + 2 * block
     trained = sum(4 * weight.numel() for weight in model.parameters())
     assert plan.communication["reduce-scatter"] == 3 * trained // 4
+
+
+def test_sharded_and_compiled_models_keep_the_logits():
+    overrides = ["model.embedding.vocab=2048"]
+    single = _plan("single", "4x32", _training(), overrides=overrides)
+    logits = 4 * 31 * 2048 * 4
+    assert single.sizes["activations"] < logits
+    compiled = _plan("single", "4x32", _training(compile=True), overrides=overrides)
+    for plan in (compiled, _plan("fsdp:2", "4x32", _training(), overrides=overrides)):
+        assert plan.sizes["activations"] >= single.sizes["activations"] + logits
+    copied = _plan("ddp:2", "4x32", _training(), overrides=overrides)
+    assert copied.sizes["activations"] == single.sizes["activations"]
 
 
 def test_source_and_target_have_their_own_lengths():
@@ -121,6 +134,34 @@ def test_only_what_is_trained_has_gradients_and_a_state():
     assert whole.sizes["gradients"] - frozen.sizes["gradients"] == tables
     assert whole.sizes["optimiser"] - frozen.sizes["optimiser"] == 2 * tables + 2 * 512
     assert frozen.settings["freeze"] == "embedding, decoder.position (train)"
+
+
+def _adapter_spec(**train):
+    style = {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]}
+    return _training(**train) | {"adapters": {"style": style}}
+
+
+def _rounded(model, names):
+    weights = model.named_parameters()
+    return sum(512 * math.ceil(w.numel() / 128) for name, w in weights if name.startswith(names))
+
+
+def test_only_adapters_have_gradients():
+    model = zoo.compose(_adapter_spec())
+    plan = _plan("single", source=_adapter_spec())
+    assert plan.sizes["gradients"] == _rounded(model, "adapters.") > 0
+    assert plan.sizes["weights"] == _rounded(model, "")
+
+
+def test_parts_that_an_adapter_does_not_take_from_its_base_have_gradients(tmp_path):
+    file = zoo.save(zoo.compose(SPEC), tmp_path / "base.safetensors")
+    parts = {"decoder.blocks": "decoder.blocks", "embedding": "embedding"}
+    spec = _adapter_spec(start={"weights": str(file), "parts": parts})
+    record = read_started(spec).record
+    model = zoo.compose(spec)
+    trained = _rounded(model, "") - _rounded(model, ("decoder.blocks.", "embedding."))
+    assert trained > _rounded(model, "adapters.")
+    assert _plan("single", source=spec, start=record).sizes["gradients"] == trained
 
 
 def test_the_plan_is_that_of_the_steps_after_everything_is_unfrozen():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import zoo
 from zoo.cli.main import app
 from zoo.cli.output import format_bytes
 from zoo.errors import ZooError
@@ -69,3 +70,30 @@ def test_the_table_in_the_docs_is_the_output():
         assert sizes == {name: columns[name][index] for name in sizes}
         assert columns["total at the peak"][index] == format_bytes(plan.total)
         assert columns["sent per update"][index] == format_bytes(sum(plan.communication.values()))
+
+
+def test_parts_that_adapters_do_not_take_from_their_base_are_planned_as_trained(tmp_path):
+    base = zoo.save(zoo.compose("gpt2-tiny"), tmp_path / "base.safetensors")
+    style = {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]}
+    (tmp_path / "x.txt").write_text("a\n")
+    spec = {
+        "zoo": 1,
+        "name": "tuned",
+        "extends": "gpt2-tiny",
+        "preprocessing": {"target": "text"},
+        "adapters": {"style": style},
+        "train": {
+            "data": {"type": "plain-text", "files": str(tmp_path / "x.txt")},
+            "optimiser": "adamw",
+            "batch": {"items": 2, "block": 8},
+            "steps": 1,
+        },
+    }
+    gradients = []
+    for parts in ({"decoder": "decoder", "embedding": "embedding"}, {"embedding": "embedding"}):
+        spec["train"]["start"] = {"weights": str(base), "parts": parts}
+        file = tmp_path / "tuned.yaml"
+        file.write_text(json.dumps(spec))
+        done = CliRunner().invoke(app, ["plan", str(file), "--json"])
+        gradients.append(json.loads(done.output)["plan"]["sizes"]["gradients"])
+    assert 0 < gradients[0] < gradients[1]
