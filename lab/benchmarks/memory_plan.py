@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 import zoo
+from zoo.training.local_step import LossModule
 from zoo_lab.plan.memory_plan import MemoryPlan, make_batch, make_plan
 from zoo_lab.plan.plan_options import parse_batch, parse_devices
 
@@ -40,13 +41,13 @@ STEPS = 3
 def measure(name: str, batch: str, precision: str) -> dict[str, int]:
     """Train a few steps on the GPU; return the bytes at the loss and at the peak of the last."""
     model = zoo.compose(name, device="cuda")
-    objective = zoo.objective(name)
+    loss_module = zoo.accelerate(LossModule(model, zoo.objective(name)))
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     inputs = make_batch(model, parse_batch(batch))
     for _ in range(STEPS):
         torch.cuda.reset_peak_memory_stats()
         with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
-            loss = objective(model(inputs))
+            loss = loss_module(inputs)
         at_loss = torch.cuda.memory_allocated()
         loss.backward()
         optimiser.step()
