@@ -63,7 +63,7 @@ def test_the_reason_of_a_declined_call_is_logged_once():
         for layer in (*model, *model):
             layer(X)
     (record,) = logs.records
-    assert record.getMessage() == "acceleration 'declining' is not used: always"
+    assert record.getMessage() == "acceleration 'declining' is not used for a call: always"
     assert record.levelno == logging.INFO
 
 

@@ -240,4 +240,4 @@ def _log_reason(name: str, reason: str, logged: set[tuple[str, str]]) -> None:
     if key in logged or len(logged) >= _MAX_REASONS or not _LOG.isEnabledFor(logging.INFO):
         return
     logged.add(key)
-    _LOG.info("acceleration '%s' is not used: %s", name, reason)
+    _LOG.info("acceleration '%s' is not used for a call: %s", name, reason)

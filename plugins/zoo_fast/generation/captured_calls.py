@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import types
+import weakref
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from zoo.acceleration.module_hooks import has_own_hooks
-from zoo.interfaces.module_parts import each_part
+from zoo.interfaces.module_parts import COMPILED, each_part
 from zoo.plugin import Declined
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 from zoo_fast.device.triton_support import float32_products
@@ -26,7 +27,7 @@ _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
 that are those of all threads. Threads on different streams are not supported."""
 
-_SETTINGS = {int, float, bool, str, types.FunctionType, types.BuiltinFunctionType}
+_SETTINGS = {int, float, bool, str, types.BuiltinFunctionType}
 """Types of the attributes of a part on which its computation depends."""
 _RECOMPUTATION = "zoo.training.recomputation"
 """The module of forward methods that differ from those of the class with gradients only."""
@@ -60,10 +61,14 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
             return "the attention weights or samples are recorded", None
         if part.training:
             return "a part is in training mode", None
-        if "forward" in own and own["forward"].__module__ != _RECOMPUTATION:
+        if "forward" in own and not _is_known(part):
             return "a part has another forward method", None
         settings.append(type(part))
-        settings += [value for value in own.values() if type(value) in _SETTINGS]
+        for value in own.values():
+            if type(value) in _SETTINGS:
+                settings.append(value)
+            elif type(value) is types.FunctionType:
+                settings.append(weakref.ref(value))  # which can contain the module
         if part._parameters:
             weights += part._parameters.values()
         if part._buffers:
@@ -71,6 +76,12 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     places = tuple([_place(weight) for weight in weights if weight is not None])
     mode = float32_products(), os.environ.get("ZOO_TRITON")
     return None, (places, tuple(settings), mode)
+
+
+def _is_known(part: nn.Module) -> bool:
+    """Return whether the `forward` of a part itself is that of `torch.compile` or recomputation."""
+    forward = part.__dict__["forward"]
+    return COMPILED in part._modules or forward.__module__ == _RECOMPUTATION
 
 
 def _place(weight: Tensor) -> Hashable:

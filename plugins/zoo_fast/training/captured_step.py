@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from zoo.acceleration.current_device import call_on, is_other_device
 from zoo.plugin import Acceleration, Call, reference
 from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.compiled_function import use_compiled
@@ -63,7 +64,10 @@ class CapturedStep(Acceleration):
             self._graphed = GraphedFunction(
                 partial(self._update, target), max_graphs=MAX_GRAPHS, device=target.device
             )
-        loss, norm = self._graphed(self._pad(batch))
+        call = partial(self._graphed, self._pad(batch))
+        # The batch can be on another device.
+        is_other = is_other_device(target.device)
+        loss, norm = call_on(target.device, call) if is_other else call()
         # The next replay overwrites the outputs of a graph.
         return loss.clone(), None if norm is None else norm.clone()
 

@@ -1,5 +1,8 @@
 """Calls that are captured on a GPU, and their plain form elsewhere."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +12,7 @@ from torch.nn.utils import parametrize
 import zoo
 from zoo.training.recomputation import recompute_parts
 from zoo_fast.generation.captured_calls import call_captured, copy_tensors, inspect_module
+from zoo_fast.generation.kept_graphs import module_graphs
 
 
 def scale(module, inputs, factor):
@@ -63,6 +67,27 @@ def patch_forward(decoder):
     decoder.output.forward = lambda states: 2 * states
 
 
+def compile_output(decoder):
+    decoder.output = torch.compile(decoder.output)
+
+
+def recompute_decoder(model):
+    recompute_parts(model, ["decoder"])
+
+
+@pytest.mark.parametrize("change", [recompute_decoder, lambda model: model.decoder.compile()])
+def test_the_key_does_not_keep_the_module(change):
+    model = zoo.compose("gpt2-tiny").eval()
+    change(model)
+    reason, key = inspect_module(model.decoder, torch.device("cuda"))
+    assert reason is None
+    module_graphs(model.decoder).find((scale, ()), key)
+    decoder = weakref.ref(model.decoder)
+    del model
+    gc.collect()
+    assert decoder() is None
+
+
 SETTINGS = {
     "scale": lambda decoder: setattr(decoder.blocks[0].attention.scorers.first, "scale", 3.0),
     "window": lambda decoder: setattr(decoder.blocks[0], "window", 4),
@@ -98,6 +123,7 @@ def test_parts_that_a_graph_would_not_call_are_reasons():
     assert reason(lambda decoder: decoder.blocks[0].train()) == "a part is in training mode"
     assert reason(patch_forward) == "a part has another forward method"
     assert reason(lambda decoder: recompute_parts(decoder, ["blocks.0"])) is None
+    assert reason(compile_output) is None
     hook = register_module_forward_hook(lambda *_: None)
     try:
         assert reason(lambda _: None) == "the module has hooks"
@@ -173,7 +199,7 @@ def replace_memory(module):
 
 
 def replace_forward(module):
-    module.forward = lambda x: 5 * x
+    module.forward = lambda x: 5 * nn.functional.linear(x, module.weight)
 
 
 CHANGES = {
