@@ -6,7 +6,8 @@ import os
 import threading
 import types
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -27,8 +28,10 @@ _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
 that are those of all threads. Threads on different streams are not supported."""
 
-_SETTINGS = {int, float, bool, str, types.BuiltinFunctionType}
+_SETTINGS = {int, float, bool, str, types.BuiltinFunctionType, types.FunctionType}
 """Types of the attributes of a part on which its computation depends."""
+_OF_TORCH = tuple(nn.Module().__dict__)
+"""The attributes that each module has; one call sets them, before those of the class."""
 _RECOMPUTATION = "zoo.training.recomputation"
 """The module of forward methods that differ from those of the class with gradients only."""
 
@@ -51,31 +54,51 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     if module.training:
         return "the module is in training mode", None
     parts = each_part(module)
-    if _has_any_global_hook() or any(map(has_own_hooks, parts)):  # type: ignore[no-untyped-call]
-        return "the module has hooks", None
+    attributes = [part.__dict__ for part in parts]
+    reason = _why_not_parts(parts, attributes)
+    if reason is not None:
+        return reason, None
     weights: list[Tensor | None] = []
-    settings: list[Any] = []
     for part in parts:
-        own = part.__dict__
-        if own.get("recorders"):
-            return "the attention weights or samples are recorded", None
-        if part.training:
-            return "a part is in training mode", None
-        if "forward" in own and not _is_known(part):
-            return "a part has another forward method", None
-        settings.append(type(part))
-        for value in own.values():
-            if type(value) in _SETTINGS:
-                settings.append(value)
-            elif type(value) is types.FunctionType:
-                settings.append(weakref.ref(value))  # which can contain the module
         if part._parameters:
             weights += part._parameters.values()
         if part._buffers:
             weights += part._buffers.values()
     places = tuple([_place(weight) for weight in weights if weight is not None])
     mode = float32_products(), os.environ.get("ZOO_TRITON")
-    return None, (places, tuple(settings), mode)
+    return None, (places, tuple(map(type, parts)), _settings(attributes), mode)
+
+
+def _why_not_parts(parts: Sequence[nn.Module], attributes: Sequence[dict[str, Any]]) -> str | None:
+    """Return the reason why calls of a module with these parts are not captured, or None.
+
+    Args:
+        attributes: those of each part.
+    """
+    if _has_any_global_hook() or any(map(has_own_hooks, parts)):  # type: ignore[no-untyped-call]
+        return "the module has hooks"
+    if any(own.get("recorders") for own in attributes):
+        return "the attention weights or samples are recorded"
+    if any(part.training for part in parts):
+        return "a part is in training mode"
+    replaced = [part for part, own in zip(parts, attributes, strict=True) if "forward" in own]
+    if not all(map(_is_known, replaced)):
+        return "a part has another forward method"
+    return None
+
+
+def _settings(attributes: Iterable[dict[str, Any]]) -> Hashable:
+    """Return the settings of all parts, given the attributes of each."""
+    first, count = _OF_TORCH[0], len(_OF_TORCH)
+    return tuple(
+        [
+            # A function can be a closure that contains the module.
+            weakref.ref(value) if type(value) is types.FunctionType else value
+            for own in attributes
+            for value in islice(own.values(), count if next(iter(own)) == first else 0, None)
+            if type(value) in _SETTINGS
+        ]
+    )
 
 
 def _is_known(part: nn.Module) -> bool:
