@@ -126,7 +126,7 @@ def continue_best(
 
     full = ~scores.isneginf().any(dim=1, keepdim=True)
     at_max_length = config.early_stopping == "never" and config.length_penalty > 0
-    length = torch.full_like(count, task.max_length) if at_max_length else count
+    length = torch.zeros_like(count) + task.max_length if at_max_length else count
     best_possible = config.penalize_length(live_scores.amax(dim=1, keepdim=True), length)
     enough = full if config.early_stopping is True else full & (best_possible <= scores[:, -1:])
     done = pool["done"] | enough | last | best_possible.isneginf()

@@ -5,24 +5,36 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from zoo_fast.device.kernel_log import log_compiled_kernels
+from zoo_fast.device.synchronisation import find_synchronisation
 
 Inputs = Mapping[str, Tensor]
 Key = tuple[tuple[str, torch.Size, torch.dtype], ...]
 
-_SYNC_WARNING = "called a synchronizing CUDA operation"
 _MAX_SHAPES = 4096
 """Number of shapes whose calls are counted."""
 _LOCK = threading.RLock()
 """Warm-up and capture change modes of torch and Python that are those of all threads."""
+
+
+class GraphPool:
+    """Memory and stream of captures.
+
+    Functions can share one if no two of them run at a time and the outputs of one are copied before
+    the next one runs: what a graph needs only while it runs is then memory of all of them.
+    """
+
+    def __init__(self) -> None:
+        self.handle: Any = None
+        self.stream: torch.cuda.Stream | None = None
 
 
 @dataclass
@@ -33,6 +45,12 @@ class _Capture:
     graph: torch.cuda.CUDAGraph | None = None
     inputs: dict[str, Tensor] | None = None
     outputs: Any = None
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the fixed inputs and outputs."""
+        leaves = tree_leaves((self.inputs, self.outputs))
+        return sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Tensor))
 
     def replay(self, inputs: Inputs) -> Any:
         assert self.graph is not None
@@ -86,8 +104,10 @@ class GraphedFunction:
         max_graphs: number of shapes that are captured: the most frequent ones.
         generators: random generators that the function uses besides the device's default one.
         device: the device to which inputs are copied; by default they are on the device.
+        pool: the memory of the graphs, if other functions share it.
 
     Attributes:
+        bytes: the memory of the fixed inputs and outputs of all graphs.
         is_last_warmup: whether the last call before a capture runs.
         lock: for functions that several threads call: held until the outputs of a call are copied.
     """
@@ -100,6 +120,7 @@ class GraphedFunction:
         max_graphs: int = 16,
         generators: Sequence[torch.Generator] = (),
         device: torch.device | None = None,
+        pool: GraphPool | None = None,
     ) -> None:
         self.function = function
         self.warmup = warmup
@@ -109,9 +130,9 @@ class GraphedFunction:
         self.reason: str | None = None
         self.is_last_warmup = False
         self.lock = threading.RLock()
+        self.bytes = 0
         self._captures: dict[Key, _Capture] = {}
-        self._pool: Any = None
-        self._stream: torch.cuda.Stream | None = None
+        self._pool = GraphPool() if pool is None else pool
 
     @staticmethod
     def is_capturing() -> bool:
@@ -163,28 +184,29 @@ class GraphedFunction:
         rarest = min(captured, key=lambda r: r.calls)
         if rarest.calls >= capture.calls:
             return False
+        self.bytes -= rarest.bytes
         rarest.graph = rarest.inputs = rarest.outputs = None
         return True
 
     def _run_on_side_stream(self, inputs: Inputs, *, check: bool) -> Any:
         """Run the function on the stream of the capture, as warm-up."""
-        if self._stream is None:
+        if self._pool.stream is None:
             log_compiled_kernels()
-            self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-        moved = self._on_device(inputs)
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
+            self._pool.stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        moved, stream = self._on_device(inputs), self._pool.stream
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
             if not check:
                 outputs = self.function(moved)
             else:
                 self.is_last_warmup = True
                 try:
-                    with _find_synchronisation() as found:
+                    with find_synchronisation() as found:
                         outputs = self.function(moved)
                 finally:
                     self.is_last_warmup = False
                 self.reason = found[0] if found else None
-        torch.cuda.current_stream().wait_stream(self._stream)
+        torch.cuda.current_stream().wait_stream(stream)
         return outputs
 
     def _capture(self, capture: _Capture, inputs: Inputs) -> None:
@@ -192,11 +214,12 @@ class GraphedFunction:
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)
-        if self._pool is None:
+        pool = self._pool
+        if pool.handle is None:
             torch.cuda.empty_cache()
-            self._pool = torch.cuda.graph_pool_handle()
+            pool.handle = torch.cuda.graph_pool_handle()
         state = torch.cuda.get_rng_state()
-        place = {"pool": self._pool, "stream": self._stream}
+        place = {"pool": pool.handle, "stream": pool.stream}
         try:
             with (
                 _without_collection(),
@@ -206,9 +229,12 @@ class GraphedFunction:
         except RuntimeError as error:
             self.reason = f"capture failed: {str(_first(error)).splitlines()[0]}"
             self._captures.clear()
-            _end_failed_capture(self._pool, state)
+            self.bytes = 0
+            _end_failed_capture(pool.handle, state)
+            pool.handle = None  # of later captures
             return
         capture.graph, capture.inputs, capture.outputs = graph, fixed, outputs
+        self.bytes += capture.bytes
 
 
 def _key(inputs: Inputs) -> Key:
@@ -225,44 +251,6 @@ def _without_collection() -> Iterator[None]:
     finally:
         if is_enabled:
             gc.enable()
-
-
-@contextlib.contextmanager
-def _find_synchronisation() -> Iterator[list[str]]:
-    """Yield a list that is filled with the operations in the block that wait for the device.
-
-    Those of other threads are ignored; warnings of the backward pass are raised in this thread.
-    """
-    found: list[str] = []
-    others: list[warnings.WarningMessage] = []
-    mode, own = torch.cuda.get_sync_debug_mode(), threading.get_ident()
-
-    def record(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if _SYNC_WARNING not in str(message):
-            others.append(warnings.WarningMessage(message, category, filename, lineno))
-        elif threading.get_ident() == own:
-            found.append(f"{filename}:{lineno} waits for the device")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = record
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            yield found
-        finally:
-            torch.cuda.set_sync_debug_mode(mode)
-    for warning in others:
-        if "prototype feature" not in str(warning.message):
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
 
 
 def _first(error: BaseException) -> BaseException:

@@ -19,7 +19,7 @@ from zoo.interfaces.module_parts import COMPILED, each_part
 from zoo.plugin import Declined
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 from zoo_fast.device.triton_support import float32_products
-from zoo_fast.generation.kept_graphs import Function, module_graphs
+from zoo_fast.generation.kept_graphs import Function, max_bytes, module_graphs
 
 MAX_BYTES = 2**30
 """Larger outputs are not captured, since a graph keeps its outputs."""
@@ -168,7 +168,7 @@ def replay_captured(
         last = graphs.last(call)
         outputs = None if last is None else last.start(inputs)
         reason, key = inspect_module(module, device) if inspect is None else inspect()
-        kept = graphs.find(call, key) if reason is None else None
+        kept = graphs.find(call, key, max_bytes(device)) if reason is None else None
         if last is not None and last is not kept:
             last.disarm()
             outputs = None

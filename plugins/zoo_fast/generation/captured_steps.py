@@ -17,7 +17,8 @@ from zoo.plugin import Decoder, DecodeRequest, SearchState, State
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.generation.captured_calls import copy_into
-from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch
+from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch, to_scalar
+from zoo_fast.generation.known_samplers import is_known
 from zoo_fast.generation.selection import can_capture, select_next
 from zoo_fast.generation.tensors_by_name import (
     find_change,
@@ -56,7 +57,7 @@ class CapturedSteps:
         self._request = replace(request, generator=generator)
         self._selects = can_capture(request)
         self._prompts = first.prompts
-        self._task = search.task
+        self._task, self._is_known = search.task, is_known(request.sampler)
         self._structure = structure_of(first.state)
         with torch.inference_mode(False):
             self._tensors = {
@@ -117,7 +118,8 @@ class CapturedSteps:
 
     def _run_steps(self, state: DecodeState) -> Iterator[DecodeState]:
         prompts, length = state.prompts, state.search.cur_len
-        fixed, decoder_state = self._search(length), self._state()
+        fixed = replace(self._search(length), task=state.search.task)
+        decoder_state = self._state()
         while True:
             logits = self._run({}) if self._graph is None else self._graph({})
             changed, self._changed = self._changed, None
@@ -172,9 +174,11 @@ class CapturedSteps:
         If the selection is not captured, the length of the tokens is needed.
         """
         search, prompts = self._search(length), self._prompts
-        prompts = replace(prompts, suffix=self._tensors["suffix"])
+        suffix = self._tensors["suffix"]
         if length is None:
-            prompts = FixedPrompts(**vars(prompts))
+            prompts = FixedPrompts.of(prompts, suffix)
+        else:
+            prompts = replace(prompts, suffix=suffix)
         B, W = search.scores.shape
         logits = logits.view(B, W, search.task.vocab)
         selected = select_next(search, logits, self._request, prompts)
@@ -212,8 +216,10 @@ class CapturedSteps:
 
     def _search(self, length: int | None) -> SearchState:
         """Return the search; without a length, one that reads it from the device."""
+        max_length: Any = self._tensors["max_length"] if self._is_known else self._task.max_length
+        task = replace(self._task, max_length=max_length)
         cur_len = self._tensors["cur_len"] if length is None else length
-        return unflatten_search(self._tensors, self._task, cur_len)
+        return unflatten_search(self._tensors, task, cur_len)
 
 
 def flatten(state: DecodeState) -> dict[str, Tensor]:
@@ -225,6 +231,7 @@ def flatten(state: DecodeState) -> dict[str, Tensor]:
         **flatten_search(search),
         "last_tokens": search.last_tokens(),
         "suffix": state.prompts.suffix,
-        "cur_len": torch.full((), search.cur_len, dtype=torch.long, device=device),
+        "cur_len": to_scalar(search.cur_len, device),
+        "max_length": to_scalar(search.task.max_length, device),
         "invalid": torch.zeros((), dtype=torch.bool, device=device),
     }

@@ -21,6 +21,7 @@ from zoo_fast.generation.compaction import Compaction
 from zoo_fast.generation.end_flags import EndFlags
 from zoo_fast.generation.kept_steps import captured_steps
 from zoo_fast.generation.known_samplers import known_sampler
+from zoo_fast.generation.lengths import make_room
 from zoo_fast.generation.padded_prompts import PaddedPrompts, pad_prompts
 from zoo_fast.generation.prompt_pass import PromptPass, selects_first
 from zoo_fast.generation.selection import select_next
@@ -91,28 +92,37 @@ class FastLoop(DecodingLoop):
         self._padded: PaddedPrompts | None = None
 
     def run(self) -> tuple[Tensor, Tensor]:
-        self._pad_prompts()
+        length = self.prompts.total_length
+        self._arrange_prompts()
         sync_every = 1 if self.device.type == "cpu" else SYNC_EVERY
         first = self.first()
         compaction = Compaction(self.request.sampler, first)
         for _ in self.steps_after(first, sync_every, compaction):
             pass
         tokens, scores = compaction.outputs
-        return tokens if self._padded is None else self._padded.align_left(tokens), scores
+        if self._padded is not None and self._padded.ragged:
+            tokens = self._padded.align_left(tokens)
+        return tokens[..., :length], scores
 
-    def _pad_prompts(self) -> None:
-        """Process prompts of different lengths together, if the decoder's kernels can."""
-        self._padded = pad_prompts(self.decoder, self.prompts, self.request)
-        if self._padded is not None:
-            self.prompts = self._padded.aligned
+    def _arrange_prompts(self) -> None:
+        """Process prompts of different lengths together, if the decoder's kernels can, and pad
+        lengths to those that captured graphs share."""
+        padded = self._padded = pad_prompts(self.decoder, self.prompts, self.request)
+        if padded is None:
+            self.prompts = make_room(self.prompts, self.decoder)
+        else:
+            self.prompts = make_room(padded.aligned, self.decoder, padded.tokens.shape[1])
 
     def steps(self) -> Iterator[DecodeState]:
         yield from self.steps_after(self.first(), sync_every=1)
 
     def stream(self) -> Iterator[Tensor]:
-        self._pad_prompts()
+        self._arrange_prompts()
         columns = self._stream()
-        yield from columns if self._padded is None else self._padded.delay(columns)
+        if self._padded is None or not self._padded.ragged:
+            yield from columns
+        else:
+            yield from self._padded.delay(columns)
 
     def _stream(self) -> Iterator[Tensor]:
         """Yield the tokens of each step; on a GPU, while the next step runs.

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from zoo.interfaces.module_parts import each_part
-from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
+from zoo_fast.device.cuda_graph import GraphedFunction, GraphPool, Inputs
 
-MAX_KEPT = 4
+MAX_KEPT = 32
 """Functions that are kept for each module; each has graphs for several shapes."""
-MAX_SHAPES = 8
+MAX_SHAPES = 16
 """Shapes that are captured for each function."""
+MAX_FRACTION = 0.125
+"""Fraction of the device's memory that the kept tensors of a module may take."""
 
 Function = Callable[..., tuple[Mapping[str, Tensor], Any]]
 """Returns tensors by name, and a value that is the same for the same shapes and arguments."""
@@ -87,20 +91,28 @@ class ModuleGraphs:
         self._module = weakref.ref(module)
         self._kept: OrderedDict[tuple[CallKey, Hashable], KeptGraphs] = OrderedDict()
         self._last: dict[CallKey, KeptGraphs] = {}
+        self._pool = GraphPool()
 
-    def find(self, call: CallKey, key: Hashable) -> KeptGraphs:
-        """Return the graphs of a call, new or those of a previous call with the same key."""
+    def find(self, call: CallKey, key: Hashable, max_bytes: float = math.inf) -> KeptGraphs:
+        """Return the graphs of a call, new or those of a previous call with the same key.
+
+        Args:
+            max_bytes: memory of the inputs and outputs of other graphs that are kept.
+        """
         full = call, key
         kept = self._kept.get(full)
         if kept is None:
             kept = self._kept[full] = KeptGraphs(self._make(call))
         self._last[call] = kept
         self._kept.move_to_end(full)
-        while len(self._kept) > MAX_KEPT:
+        while len(self._kept) > MAX_KEPT or (len(self._kept) > 1 and self._bytes() > max_bytes):
             (oldest, _), evicted = self._kept.popitem(last=False)
             if self._last.get(oldest) is evicted:
                 del self._last[oldest]
         return kept
+
+    def _bytes(self) -> int:
+        return sum(kept.graphed.bytes for kept in self._kept.values())
 
     def last(self, call: CallKey) -> KeptGraphs | None:
         """Return the graphs that `find` returned last for this call, if they are kept."""
@@ -114,10 +126,15 @@ class ModuleGraphs:
             assert module is not None
             return function(module, inputs, *arguments)
 
-        return GraphedFunction(run, max_graphs=MAX_SHAPES)
+        return GraphedFunction(run, max_graphs=MAX_SHAPES, pool=self._pool)
 
 
 _OF_MODULES: weakref.WeakKeyDictionary[nn.Module, ModuleGraphs] = weakref.WeakKeyDictionary()
+
+
+def max_bytes(device: torch.device) -> float:
+    """Return the memory of a device that the kept tensors of a module may take."""
+    return MAX_FRACTION * torch.cuda.get_device_properties(device).total_memory
 
 
 def module_graphs(module: nn.Module) -> ModuleGraphs:

@@ -15,12 +15,11 @@ from zoo.generation.search import DecodeState
 from zoo.plugin import Decoder, DecodeRequest
 from zoo_fast.generation.captured_calls import Inspected, inspect_module
 from zoo_fast.generation.captured_steps import CapturedSteps, flatten
+from zoo_fast.generation.kept_graphs import max_bytes
 from zoo_fast.generation.search_settings import settings_of
 
-MAX_KEPT = 8
+MAX_KEPT = 16
 """Captured steps that are kept for each decoder."""
-MAX_KEPT_FRACTION = 0.125
-"""Fraction of the device's memory that the tensors of the kept steps of a decoder may take."""
 
 _LOG = logging.getLogger("zoo.fast")
 
@@ -76,11 +75,11 @@ def _find_steps(
         type(state.state),
         tuple((name, t.shape, t.dtype, t.device) for name, t in flatten(state).items()),
         weights,
-        state.prompts.prefix.shape[1],
+        state.prompts.prefix.shape[1] if state.prompts.suffix.shape[1] else None,
         settings,
         request.generator is None,
     )
-    available = torch.cuda.get_device_properties(state.invalid.device).total_memory
+    limit = max_bytes(state.invalid.device)
     with _LOCK:
         kept = _KEPT.setdefault(decoder, OrderedDict())
         steps = kept.get(key)
@@ -88,9 +87,6 @@ def _find_steps(
             own = replace(settings.request, generator=request.generator)  # copies of its parts
             steps = kept[key] = CapturedSteps(decoder, own, state)
         kept.move_to_end(key)
-        while (
-            len(kept) > MAX_KEPT
-            or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
-        ):
+        while len(kept) > MAX_KEPT or sum(each.bytes for each in kept.values()) > limit:
             kept.popitem(last=False)
     return steps

@@ -44,6 +44,11 @@ def register_sampler(cls: type[Sampler], known: KnownSampler) -> None:
     _KNOWN[cls] = known
 
 
+def is_known(sampler: Sampler) -> bool:
+    """Whether the class of a sampler has registered properties."""
+    return plain_class(sampler) in _KNOWN
+
+
 def known_sampler(sampler: Sampler) -> KnownSampler:
     """Return the properties of the class of a sampler."""
     return _KNOWN.get(plain_class(sampler), _UNKNOWN)

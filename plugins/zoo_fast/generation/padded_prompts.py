@@ -1,4 +1,5 @@
-"""Prompts of different lengths that are processed together, padded to the longest one.
+"""Prompts of different lengths that are processed together, and prompts that are padded to a length
+for which a graph is captured.
 
 The reference loop forces the tokens after the shortest prompt one step at a time. Here all prompts
 are processed in one pass, after which each row of the decoder's state has its own position.
@@ -22,6 +23,10 @@ from zoo.generation.prompts import PromptBatch
 from zoo.plugin import Decoder, DecodeRequest, State
 from zoo_fast.generation.known_filters import ignores_repeats
 from zoo_fast.generation.known_samplers import known_sampler
+from zoo_fast.generation.lengths import prompt_length, shares_graphs, step_limit
+
+MAX_TOKENS = 2048
+"""Tokens of padded prompts; the device takes longer for more of them than launches take."""
 
 
 class ProcessesPadded(ABC):
@@ -29,12 +34,15 @@ class ProcessesPadded(ABC):
 
     @abstractmethod
     def process_padded(
-        self, target: Any, tokens: Tensor, lengths: Tensor, state: State
+        self, target: Any, tokens: Tensor, lengths: Tensor, state: State, *, ragged: bool
     ) -> tuple[Tensor, State]:
         """Process prompts after `Decoder.start`; the steps after it ignore the padding.
 
+        Args:
+            ragged: whether the lengths may differ.
+
         Shapes:
-            tokens [B, P], padded on the right; lengths [B] -> the logits [B, 1, V] of the token
+            tokens [B, n], padded on the right; lengths [B] -> the logits [B, 1, V] of the token
             after each prompt, and the state.
         """
 
@@ -57,7 +65,7 @@ class PaddedPrompts:
     Attributes:
         plain: the prompts of the reference loop.
         aligned: the prompts of the search, none of which has forced tokens.
-        tokens: [B, P], padded on the right with the last token, since it is a valid one.
+        tokens: [B, n], padded on the right with the last token, since it is a valid one.
         lengths: [B].
         process: computes the state after the prompts.
     """
@@ -67,6 +75,11 @@ class PaddedPrompts:
     tokens: Tensor
     lengths: Tensor
     process: ProcessesPadded
+
+    @property
+    def ragged(self) -> bool:
+        """Whether the prompts differ in length."""
+        return self.plain.suffix.shape[1] > 0
 
     def align_left(self, tokens: Tensor) -> Tensor:
         """Return tokens [B, N, T] of the search as the reference loop does: from column 0 on."""
@@ -95,33 +108,57 @@ class PaddedPrompts:
 
     def _missing(self) -> Tensor:
         """Return the number of tokens [B] by which each prompt is shorter than the longest."""
-        return self.tokens.shape[1] - self.lengths
+        return self.aligned.prefix.shape[1] - self.lengths
 
 
 def pad_prompts(
     decoder: Decoder, prompts: PromptBatch, request: DecodeRequest
 ) -> PaddedPrompts | None:
-    """Return padded prompts, None if they have the same length or the outputs could differ.
-
-    In the reference loop random samplers draw numbers in forced steps too, and filters get the
-    tokens of each item without padding.
-    """
-    if not prompts.suffix.shape[1] or known_sampler(request.sampler).keeps_items:
-        return None
-    if not all(ignores_repeats(each) for each in request.filters):
+    """Return padded prompts, None if prompts are not padded."""
+    P = prompts.prefix.shape[1] + prompts.suffix.shape[1]
+    padded, ragged = _padded_length(decoder, prompts, P), prompts.suffix.shape[1] > 0
+    if not _processes_together(request) if ragged else padded == P:
         return None
     process = find_padded(decoder, prompts.prefix.device)
     if process is None:
         return None
-    prompt = torch.cat([prompts.prefix, prompts.suffix], dim=1)  # [B, P]
+    if ragged:
+        prompt = torch.cat([prompts.prefix, prompts.suffix], dim=1)  # [B, P]
+        lengths = prompts.prefix.shape[1] + prompts.forced_lengths
+        aligned = _align(prompts, prompt, lengths)
+    else:
+        prompt, aligned = prompts.prefix, prompts
+        lengths = torch.full_like(prompts.forced_lengths, P)
+    column = torch.arange(padded, device=prompt.device)
+    tokens = prompt.gather(1, torch.minimum(column, lengths[:, None] - 1))
+    return PaddedPrompts(prompts, aligned, tokens, lengths, process)
+
+
+def _padded_length(decoder: Decoder, prompts: PromptBatch, P: int) -> int:
+    """Return the number of tokens to which all prompts are padded."""
+    length, limit = prompt_length(P), step_limit(decoder)
+    if P == 1 or limit is None or not shares_graphs(prompts.prefix.device):
+        return P
+    return length if length <= limit and length * len(prompts.prefix) <= MAX_TOKENS else P
+
+
+def _processes_together(request: DecodeRequest) -> bool:
+    """Whether the outputs of prompts of different lengths are those of the reference loop.
+
+    There random samplers draw numbers in forced steps too, and filters get the tokens of each item
+    without padding.
+    """
+    is_random = known_sampler(request.sampler).keeps_items
+    return not is_random and all(ignores_repeats(each) for each in request.filters)
+
+
+def _align(prompts: PromptBatch, prompt: Tensor, lengths: Tensor) -> PromptBatch:
+    """Return the prompts [B, P] so that all end in the last column."""
     P = prompt.shape[1]
-    lengths = prompts.prefix.shape[1] + prompts.forced_lengths
     column, length = torch.arange(P, device=prompt.device), lengths[:, None]
-    aligned = replace(
+    return replace(
         prompts,
         prefix=prompt.gather(1, (column - (P - length)).clamp(min=0)),
         suffix=prompt[:, P:],
         forced_lengths=torch.zeros_like(prompts.forced_lengths),
     )
-    tokens = prompt.gather(1, torch.minimum(column, length - 1))
-    return PaddedPrompts(prompts, aligned, tokens, lengths, process)

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.generation.prompts import PromptBatch, vocab_size
 from zoo.generation.search import DecodeState, find_invalid, init_search, update_search
 from zoo.plugin import Decoder, DecodeRequest, Memory, SearchConfig, State
 from zoo_fast.generation.captured_calls import Inspected, call_captured
+from zoo_fast.generation.fixed_search import FixedSearch, RoomyPrompts, to_scalar
 from zoo_fast.generation.kept_graphs import Function
 from zoo_fast.generation.known_samplers import known_sampler
+from zoo_fast.generation.lengths import pad_memory, shares_graphs, source_length
 from zoo_fast.generation.padded_prompts import PaddedPrompts, ProcessesPadded
 from zoo_fast.generation.search_settings import SearchSettings, settings_of
 from zoo_fast.generation.selection import can_capture, select_next
@@ -29,6 +32,13 @@ from zoo_fast.generation.tensors_by_name import (
     unflatten_search,
     unflatten_state,
 )
+
+
+class Padding(NamedTuple):
+    """How padded prompts are processed."""
+
+    process: ProcessesPadded
+    ragged: bool
 
 
 @dataclass(frozen=True)
@@ -65,27 +75,36 @@ class PromptPass:
         state = unflatten_state(tensors, structure)
         if task is None:
             return tensors["logits"], state
-        task = replace(task, eos_ids=tensors["eos_ids"])
-        search = unflatten_search(tensors, task, self.prompts.prefix.shape[1] + 1)
+        prompts = self.prompts
+        task = replace(task, eos_ids=tensors["eos_ids"], max_length=prompts.max_length)
+        search = unflatten_search(tensors, task, prompts.prefix.shape[1] + 1)
         state = state.repeat(request.sampler.width) if request.sampler.width > 1 else state
         return DecodeState(self.prompts, search, state, tensors["invalid"])
 
     def _call(
         self, function: Function, *arguments: SearchSettings
     ) -> tuple[dict[str, Tensor], Any]:
-        prompts, padded = self.prompts, self.padded
-        given = flatten_memory(self.memory) | {"prefix": prompts.prefix}
+        prompts, padded, memory = self.prompts, self.padded, self.memory
+        device = prompts.prefix.device
+        if memory.tokens is not None and shares_graphs(device):
+            memory = pad_memory(memory, source_length(memory.mask.shape[1]))
+        given = flatten_memory(memory) | {"max_length": to_scalar(prompts.max_length, device)}
+        if padded is None:
+            given["prefix"] = prompts.prefix
+        else:
+            P, n = prompts.prefix.shape[1], padded.tokens.shape[1]
+            given["prefix"] = F.pad(prompts.prefix, (0, n - P), value=prompts.pad)
+            given |= {"padded": padded.tokens, "lengths": padded.lengths}
+            given["cur_len"] = to_scalar(P, device)
         if prompts.suffix.shape[1]:
             given |= {"suffix": prompts.suffix, "forced_lengths": prompts.forced_lengths}
-        if padded is not None:
-            given |= {"padded": padded.tokens, "lengths": padded.lengths}
         return call_captured(
             self.decoder,
             function,
             given,
             vocab_size(self.decoder),  # a graph of fewer tokens is not started
             prompts.total_length - 1,
-            None if padded is None else padded.process,
+            None if padded is None else Padding(padded.process, padded.ragged),
             *arguments,
             inspect=self.inspect,
             borrow=STATE if prompts.steps == 1 else None,  # no step follows the only token
@@ -105,7 +124,7 @@ def _process(
     inputs: Mapping[str, Tensor],
     vocab: int | None,
     steps: int,
-    padded: ProcessesPadded | None,
+    padding: Padding | None,
 ) -> tuple[dict[str, Tensor], State]:
     """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
     and the structure of the state.
@@ -114,10 +133,13 @@ def _process(
         vocab: the vocabulary size of the prompts, if it is known; each has its own graphs.
     """
     state = decoder.start(unflatten_memory(inputs), steps=steps)
-    if padded is None:
+    if padding is None:
         logits, state = decoder.process_prompt(inputs["prefix"], state)
     else:
-        logits, state = padded.process_padded(decoder, inputs["padded"], inputs["lengths"], state)
+        tokens, lengths = inputs["padded"], inputs["lengths"]
+        logits, state = padding.process.process_padded(
+            decoder, tokens, lengths, state, ragged=padding.ragged
+        )
     return flatten_state(state) | {"logits": logits}, structure_of(state)
 
 
@@ -126,7 +148,7 @@ def _select_first(
     inputs: Mapping[str, Tensor],
     vocab: int | None,
     steps: int,
-    padded: ProcessesPadded | None,
+    padding: Padding | None,
     settings: SearchSettings,
 ) -> tuple[dict[str, Tensor], tuple[State, SearchConfig | None]]:
     """Return the tensors of the decoder's state and of the search after the selection of the first
@@ -134,20 +156,26 @@ def _select_first(
 
     Without a selection there are the logits, and there is no configuration of a search.
     """
-    tensors, structure = _process(decoder, inputs, vocab, steps, padded)
+    tensors, structure = _process(decoder, inputs, vocab, steps, padding)
     if vocab != tensors["logits"].shape[-1]:
         return tensors, (structure, None)
     logits, request = tensors.pop("logits"), settings.request
-    prompts = _build_prompts(inputs, settings)
+    prompts = _build_prompts(inputs, settings, steps + 1)
     search = init_search(request.sampler, prompts, vocab)
+    if "cur_len" in inputs:
+        search = FixedSearch(**vars(search) | {"cur_len": inputs["cur_len"]})
     logits = logits.expand(-1, request.sampler.width, -1)
     selected = select_next(search, logits, request, prompts)
     tensors["invalid"], tensors["eos_ids"] = find_invalid(search, selected), search.task.eos_ids
     tensors |= flatten_search(update_search(search, selected))
-    return tensors, (structure, replace(search.task, eos_ids=torch.empty(0, device="cpu")))
+    # The tensors of the configuration are those of the graph.
+    task = replace(search.task, eos_ids=torch.empty(0, device="cpu"), max_length=0)
+    return tensors, (structure, task)
 
 
-def _build_prompts(inputs: Mapping[str, Tensor], settings: SearchSettings) -> PromptBatch:
+def _build_prompts(
+    inputs: Mapping[str, Tensor], settings: SearchSettings, columns: int
+) -> PromptBatch:
     prefix = inputs["prefix"]
     B, P = prefix.shape
     if "suffix" in inputs:
@@ -155,6 +183,10 @@ def _build_prompts(inputs: Mapping[str, Tensor], settings: SearchSettings) -> Pr
     else:
         suffix = prefix[:, P:]
         forced_lengths = torch.zeros(B, dtype=torch.long, device=prefix.device)
-    return PromptBatch(
-        prefix, suffix, forced_lengths, settings.eos_ids, settings.pad, settings.max_length
+    max_length: Any = settings.max_length
+    if max_length is None:
+        max_length = inputs["max_length"]
+    prompts = PromptBatch(
+        prefix, suffix, forced_lengths, settings.eos_ids, settings.pad, max_length
     )
+    return RoomyPrompts.of(prompts, columns)

@@ -10,6 +10,7 @@ from typing import Any
 from zoo.acceleration import accelerate, is_accelerated, plain_class
 from zoo.generation.prompts import PromptBatch
 from zoo.plugin import DecodeRequest
+from zoo_fast.generation.known_samplers import is_known
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class SearchSettings:
     Attributes:
         eos_ids: the end tokens.
         pad: the padding token.
-        max_length: the number of new tokens.
+        max_length: the number of new tokens; None for samplers of known classes, for which it is a
+            tensor.
         components: the parameters of the sampler and of the filters.
         request: copies of the sampler and the filters, since their attributes can change; without a
             generator.
@@ -27,7 +29,7 @@ class SearchSettings:
 
     eos_ids: tuple[int, ...]
     pad: int
-    max_length: int
+    max_length: int | None
     components: Hashable
     request: DecodeRequest = field(compare=False)
 
@@ -38,7 +40,8 @@ def settings_of(request: DecodeRequest, prompts: PromptBatch) -> SearchSettings:
     components = tuple(map(parameters_of, parts))
     sampler, *filters = map(_copy, parts, components)
     kept = replace(request, sampler=sampler, filters=tuple(filters), generator=None)
-    return SearchSettings(prompts.eos_ids, prompts.pad, prompts.max_length, components, kept)
+    max_length = None if is_known(request.sampler) else prompts.max_length
+    return SearchSettings(prompts.eos_ids, prompts.pad, max_length, components, kept)
 
 
 def _copy(component: Any, parameters: Hashable) -> Any:

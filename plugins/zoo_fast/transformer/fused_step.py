@@ -100,21 +100,47 @@ class FusedDecoding(Acceleration, ProcessesPadded):
         self, target: TransformerDecoder, tokens: Tensor, state: State
     ) -> tuple[Tensor, State] | Declined:
         """Process prompts [R, T]; each token is a row of the kernels, with its own position."""
-        R, T = tokens.shape
-        if not isinstance(state, CachedState):
-            return Declined("the state is not that of the kernels")
-        if not tokens.numel():
-            return Declined("there are no tokens")
-        is_float32 = next(iter(state.history.values())).dtype == torch.float32
-        limit, count = 32 if is_float32 else MAX_PROMPT_TOKENS, R * T
-        if T > 1 and count > limit:
-            return Declined(f"there are {count} tokens")
-        if T > 1 and state.rows_per_source() > 1:
-            return Declined("there are several hypotheses of a source")
+        reason = _why_not_tokens(tokens, state)
+        if reason is not None:
+            return Declined(reason)
+        return self._run(target, tokens, state, None)
+
+    def process_padded(
+        self,
+        target: TransformerDecoder,
+        tokens: Tensor,
+        lengths: Tensor,
+        state: State,
+        *,
+        ragged: bool,
+    ) -> tuple[Tensor, State]:
+        # Attention is causal, so that no token attends to the padding after it.
+        after: State
+        if _why_not_tokens(tokens, state) is None:
+            logits, after = self._run(target, tokens, state, lengths)
+        else:
+            x, after = target.step_blocks(tokens, state, 0)
+            last = (lengths - 1)[:, None, None].expand(-1, 1, x.shape[-1])
+            logits = target.logits(x.gather(1, last))
+        assert isinstance(after, CachedState)
+        # A step writes keys and values at the position of the row, over those of the padding.
+        after = replace(after, rows={**after.rows, "at": lengths.clone()})
+        return logits, RaggedState.of(after) if ragged else after
+
+    def _run(
+        self, target: TransformerDecoder, tokens: Tensor, state: State, lengths: Tensor | None
+    ) -> tuple[Tensor, CachedState]:
+        """Process tokens [R, T] in the kernels; return the logits of the last ones.
+
+        Args:
+            lengths: [R], numbers of tokens that are not padding.
+        """
         from zoo_fast.transformer.kernels.decode_step import run_blocks
         from zoo_fast.transformer.kernels.embed import embed
         from zoo_fast.transformer.kernels.tiles import max_output_rows
 
+        assert isinstance(state, CachedState)
+        R, T = tokens.shape
         before, added = state.rows["at"], state.tables.get("added")
         at = before
         if T > 1:
@@ -127,6 +153,9 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             x = x if added is None else x + added.index_select(0, at)
         if target.embedding_norm is not None:
             x = target.embedding_norm(x)
+        last = None
+        if lengths is not None:
+            last = torch.arange(R, device=lengths.device) * T + lengths - 1
         matrix = output_matrix(target.output) if max_output_rows(x.shape[-1]) >= R else None
         x = run_blocks(
             x,
@@ -135,21 +164,11 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             interleaved=is_interleaved(target.position),
             final_norm=target.final_norm,
             matrix=matrix,
+            last=last,
         )
         logits: Tensor = target.output(x) if matrix is None else x
         next_at = next_at if T == 1 else before + T
         return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
-
-    def process_padded(
-        self, target: TransformerDecoder, tokens: Tensor, lengths: Tensor, state: State
-    ) -> tuple[Tensor, State]:
-        # Attention is causal, so that no token attends to the padding after it.
-        x, after = target.step_blocks(tokens, state, 0)
-        assert isinstance(after, CachedState)
-        last = (lengths - 1)[:, None, None].expand(-1, 1, x.shape[-1])
-        # A step writes keys and values at the position of the row, over those of the padding.
-        rows = {**after.rows, "at": lengths.clone()}
-        return target.logits(x.gather(1, last)), RaggedState.of(replace(after, rows=rows))
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls
@@ -169,6 +188,21 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             return [tensor for _, tensor in sorted(output.per_hypothesis.items())]
         logits, state = output
         return [logits, *self.tensors(state)]
+
+
+def _why_not_tokens(tokens: Tensor, state: State) -> str | None:
+    """Return the reason why the kernels do not process tokens [R, T], or None if they do."""
+    if not isinstance(state, CachedState):
+        return "the state is not that of the kernels"
+    if not tokens.numel():
+        return "there are no tokens"
+    is_float32 = next(iter(state.history.values())).dtype == torch.float32
+    limit, (_, T) = 32 if is_float32 else MAX_PROMPT_TOKENS, tokens.shape
+    if T > 1 and tokens.numel() > limit:
+        return f"there are {tokens.numel()} tokens"
+    if T > 1 and state.rows_per_source() > 1:
+        return "there are several hypotheses of a source"
+    return None
 
 
 def why_not_blocks(decoder: TransformerDecoder) -> str | None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo.generation.search import NextTokens
 from zoo_fast.device.triton_support import dependent_launch
-from zoo_fast.generation.fixed_search import FixedSearch
+from zoo_fast.generation.fixed_search import FixedSearch, to_scalar
 from zoo_fast.generation.kernels import update_triton
 
 
@@ -41,8 +41,8 @@ def update_in_place(
         selection.scores.contiguous(),
         selected.nan_or_inf.contiguous().view(torch.int8),
         eos_ids if len(eos_ids) else search.cur_len,
+        to_scalar(search.task.max_length, search.scores.device),
         T,
-        search.task.max_length,
         W=W,
         E=len(eos_ids),
         BW=triton.next_power_of_2(W),

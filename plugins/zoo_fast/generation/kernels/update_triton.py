@@ -21,8 +21,8 @@ def update_search(
     new_scores,  # [B, W]
     nan_or_inf,  # [B, W]
     eos_ids,  # [E]
+    max_length,  # []
     T,
-    max_length,
     W: tl.constexpr,
     E: tl.constexpr,
     BW: tl.constexpr,
@@ -47,7 +47,7 @@ def update_search(
     if tl.max(wrong.to(tl.int32), 0) > 0:
         tl.store(invalid, 1)
 
-    ends = (token != token) | (count >= max_length)
+    ends = (token != token) | (count >= tl.load(max_length))
     for e in tl.static_range(E):
         ends = ends | (token == tl.load(eos_ids + e))
     if W > 1:

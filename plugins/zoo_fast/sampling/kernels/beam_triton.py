@@ -51,8 +51,8 @@ def beam_step(
     new_pool_tokens,  # [B, W, T]
     new_pool_scores,  # [B, W]
     new_pool_done,  # [B, 1]
+    length_limit,  # []
     pad,
-    max_length,
     N,
     C,
     T,
@@ -118,6 +118,7 @@ def beam_step(
 
     count = tl.load(num_generated + item)
     count = tl.where(count < 1, 1, count)
+    max_length = tl.load(length_limit)
     last = count >= max_length
     ends = token != token
     for e in tl.static_range(E):

@@ -12,7 +12,7 @@ from torch import Tensor
 from zoo.generation.search import NextTokens
 from zoo.plugin import SearchState, Selection
 from zoo_fast.device.triton_support import dependent_launch
-from zoo_fast.generation.fixed_search import FixedSearch
+from zoo_fast.generation.fixed_search import to_scalar
 from zoo_fast.sampling.kernels import beam_triton, candidates_triton
 from zoo_sampling.beam_pool import BeamConfig
 
@@ -70,10 +70,7 @@ def beam_step(logits: Tensor, search: SearchState, count: int, config: BeamConfi
     invalid = torch.empty_like(search.finished)
     updated = {name: torch.empty_like(tensor) for name, tensor in pool.items()}
     eos_ids = search.task.eos_ids
-    if isinstance(search, FixedSearch):
-        cur_len = search.cur_len
-    else:
-        cur_len = torch.full((), search.cur_len, dtype=torch.long, device=scores.device)
+    cur_len = to_scalar(search.cur_len, scores.device)
     beam_triton.beam_step[(B,)](
         chunks.values,
         chunks.tokens,
@@ -95,8 +92,8 @@ def beam_step(logits: Tensor, search: SearchState, count: int, config: BeamConfi
         updated["tokens"],
         updated["scores"],
         updated["done"].view(torch.int8),
+        to_scalar(search.task.max_length, scores.device),
         search.task.pad,
-        search.task.max_length,
         C * count,
         C,
         T,

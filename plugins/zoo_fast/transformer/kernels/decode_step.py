@@ -41,14 +41,16 @@ def run_blocks(
     interleaved: bool,
     final_norm: nn.Module | None,
     matrix: Tensor | None,
+    last: Tensor | None = None,
 ) -> Tensor:
     """Process embedded tokens [R, D] at the positions "at" of the state, and update the caches.
 
     Args:
         interleaved: whether angles rotate dimensions (2i, 2i + 1), not (i, i + d/2).
         matrix: [V, D] of the output, if its logits are to be computed.
+        last: the row [B] of the last token of each of the B caches, if others follow it.
 
-    Returns the logits [B, V] of the last token of each of the B caches, or without a matrix the
+    Returns the logits [B, V] of the last token of each cache, or without a matrix the
     states [B, D] after the final norm.
     """
     rows = _Rows(x, None)
@@ -58,7 +60,8 @@ def run_blocks(
             rows = _cross_attention(rows, state, block, index)
         rows = _feed_forward(rows, block)
     tokens = tokens_per_cache(x, state)
-    rows = rows._replace(x=rows.x[tokens - 1 :: tokens])
+    selected = rows.x[tokens - 1 :: tokens] if last is None else rows.x.index_select(0, last)
+    rows = rows._replace(x=selected)
     if rows.norm is not None and final_norm is not None:
         rows = _Rows(rows.norm(rows.x), None)
     norm = final_norm if rows.norm is None else rows.norm

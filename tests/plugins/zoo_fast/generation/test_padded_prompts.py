@@ -25,23 +25,10 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LENGTHS = [3, 6, 2]
 LONGEST, VOCAB = max(LENGTHS), 23
 
-# Of NumPy, in the interpreter of Triton.
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-
-
-@pytest.fixture(autouse=True)
-def interpreter(monkeypatch):
-    pytest.importorskip("triton")
-    monkeypatch.setenv("ZOO_TRITON", "interpret")
-    if DEVICE == "cpu":
-        from zoo_fast.transformer.kernels import linear_layers
-
-        # The interpreter takes time for each program.
-        def tiles(M, N, K, dtype, half_head=64, paired=False):
-            blocks = {"BM": 1 if M == 1 else 16, "BN": half_head, "BK": 64}
-            return blocks | {"NORM_BK": 0, "SLICES": 1, "STAGES": 1, "LINES": 0, "num_warps": 4}
-
-        monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
+pytestmark = [
+    pytest.mark.usefixtures("interpreter"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # of NumPy, in the interpreter
+]
 
 
 @pytest.fixture
@@ -196,7 +183,9 @@ def test_the_reference_step_rejects_rows_at_different_positions():
     model = zoo.accelerate(make_model())
     inputs, process = make_inputs(model), find_padded(model.decoder, torch.device(DEVICE))
     state = model.decoder.start(inputs.memory, steps=10)
-    _, state = process.process_padded(model.decoder, inputs.prompt, inputs.lengths, state)
+    _, state = process.process_padded(
+        model.decoder, inputs.prompt, inputs.lengths, state, ragged=True
+    )
     assert isinstance(state, RaggedState)
     with zoo.recording(model), pytest.raises(ZooError, match="rows are at different positions"):
         model.decoder.step(inputs.prompt[:, :1], state)

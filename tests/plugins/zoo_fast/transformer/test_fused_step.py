@@ -248,7 +248,7 @@ def test_rows_at_different_positions_equal_the_forward_pass(case, programs, monk
     generator = torch.Generator().manual_seed(4)
     prompts = torch.randint(1, 37, (3, 6), generator=generator).to(DEVICE)
     state = decoder.start(memory, steps=8)
-    logits, state = FusedDecoding().process_padded(decoder, prompts, lengths, state)
+    logits, state = FusedDecoding().process_padded(decoder, prompts, lengths, state, ragged=True)
     last = decoder(prompts, memory)[torch.arange(3), lengths - 1]
     torch.testing.assert_close(logits[:, 0], last, atol=1e-5, rtol=1e-5)
 

@@ -1,0 +1,265 @@
+"""Lengths that captured graphs share: the outputs of the reference, with few shapes."""
+
+import copy
+
+import pytest
+import torch
+
+import zoo
+from zoo import ZooError
+from zoo.generation import stream_tokens
+from zoo.generation.loop import DecodingLoop
+from zoo.generation.prompts import build_prompts
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
+from zoo_fast.generation import kept_graphs, kept_steps
+from zoo_fast.generation.fast_loop import FastLoop
+from zoo_fast.generation.lengths import (
+    cache_length,
+    pad_memory,
+    prompt_length,
+    source_length,
+    step_limit,
+)
+from zoo_fast.seq2seq.captured_encoder import pad_source
+from zoo_sampling.beam import Beam
+from zoo_sampling.diverse_beam import DiverseBeam
+from zoo_sampling.greedy import Greedy
+from zoo_sampling.no_repeat_ngram import NoRepeatNgram
+from zoo_sampling.repetition_penalty import RepetitionPenalty
+from zoo_sampling.top_k import TopK
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+VOCAB = 23
+
+# Of NumPy, in the interpreter of Triton.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@pytest.mark.parametrize("rounded", [prompt_length, cache_length, source_length])
+def test_lengths_are_few_and_not_much_longer(rounded):
+    lengths = [rounded(length) for length in range(1, 4097)]
+    assert all(found >= length for length, found in enumerate(lengths, 1))
+    assert lengths == sorted(lengths)
+    assert all(rounded(found) == found for found in set(lengths))
+    assert len({found for found in lengths if found > 512}) <= 24
+    assert max(found / length for length, found in enumerate(lengths, 1) if length > 512) <= 1.25
+
+
+def test_lengths_of_published_benchmarks_are_not_changed():
+    assert [prompt_length(length) for length in (16, 512, 4096, 16_000)] == [16, 512, 4096, 16384]
+    assert [cache_length(length) for length in (128, 320, 512, 640)] == [128, 320, 512, 640]
+
+
+def make_model(position="rotary", layers=1):
+    attention = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "kv_heads": 1, "head_dim": 32}
+    decoder = {"type": "transformer", "layers": layers, "attention": attention}
+    decoder |= {"position": position, "feed_forward": {"hidden": 48}, "norm": {"place": "pre"}}
+    embedding = {"type": "token", "vocab": VOCAB, "dim": 64}
+    spec = {"type": "language-model", "embedding": embedding, "decoder": decoder}
+    torch.manual_seed(0)
+    model = zoo.compose({"zoo": 1, "name": "test", "model": spec}).eval()
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        parameter.data.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    return model.to(DEVICE)
+
+
+def learned(length):
+    return {"type": "learned", "length": length}
+
+
+def make_inputs(model, length, items=2, eos=()):
+    generator = torch.Generator().manual_seed(length)
+    prompt = torch.randint(3, VOCAB, (items, length), generator=generator).to(DEVICE)
+    memory = Memory.empty(items, device=DEVICE, dtype=next(model.parameters()).dtype)
+    return GenerationInputs(model.decoder, memory, bos=1, eos=eos, pad=0, prompt=prompt)
+
+
+def make_request(sampler, filters=(), max_length=6, seed=None):
+    generator = None if seed is None else torch.Generator(DEVICE).manual_seed(seed)
+    options = {"sampler": sampler, "filters": filters, "generator": generator}
+    return DecodeRequest(max_length=max_length, **options)
+
+
+def compare(model, length, request, **inputs):
+    """Compare the outputs of two calls with those of the reference."""
+    expected = decode(make_inputs(model, length, **inputs), request())
+    fast = zoo.accelerate(copy.deepcopy(model))
+    found = decode(make_inputs(fast, length, **inputs), request())
+    assert torch.equal(found.tokens, expected.tokens)
+    torch.testing.assert_close(found.scores, expected.scores, atol=1e-4, rtol=1e-4)
+
+
+SAMPLERS = [Greedy(), Beam(width=3, length_penalty=1.0, early_stopping="never"), TopK(k=3)]
+POSITIONS = ["rotary", learned(64), "rotary"]
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize(("sampler", "position"), list(zip(SAMPLERS, POSITIONS, strict=True)))
+def test_padded_prompts_have_the_outputs_of_the_reference(sampler, position):
+    eos = tuple(range(2, 6))
+    compare(make_model(position), 5, lambda: make_request(sampler, seed=0), eos=eos)
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize(
+    ("length", "items", "max_length"),
+    [(1, 2, 3), (2, 3, 1), (17, 1, 1), (19, 2, 2)],
+    ids=["one token", "one step", "kernels", "blocks"],
+)
+def test_sizes_of_prompts(length, items, max_length):
+    request = make_request(Greedy(), max_length=max_length)
+    compare(make_model(), length, lambda: request, items=items)
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("filter", [RepetitionPenalty(penalty=3.0), NoRepeatNgram(n=2)])
+def test_filters_do_not_get_the_padding(filter):
+    compare(make_model(), 6, lambda: make_request(Greedy(), [filter]))
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("length", [9, 12, 20])
+def test_no_more_positions_than_the_model_has(length):
+    model = make_model(learned(length + 5))
+    compare(model, length, lambda: make_request(Greedy(), max_length=6))
+    with pytest.raises(ZooError, match=f"exceed the maximum of {length + 5} positions"):
+        compare(model, length, lambda: make_request(Greedy(), max_length=7))
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("sampler", [Greedy(), TopK(k=3)], ids=lambda sampler: sampler.name)
+def test_a_stream_has_no_padding(sampler):
+    model, request = make_model(), lambda: make_request(sampler, seed=0)
+    expected = list(stream_tokens(make_inputs(model, 5), request()))
+    zoo.accelerate(model)
+    found = list(stream_tokens(make_inputs(model, 5), request()))
+    assert torch.equal(torch.cat(found, dim=1), torch.cat(expected, dim=1))
+
+
+@pytest.mark.usefixtures("interpreter")
+@torch.no_grad()
+def test_prompts_of_similar_length_have_the_same_shapes():
+    model = zoo.accelerate(make_model())
+
+    def shapes(length, max_length):
+        request, inputs = make_request(Greedy(), max_length=max_length), make_inputs(model, length)
+        prompts = build_prompts(inputs, max_length)
+        options = {"decoder": inputs.decoder, "memory": inputs.memory}
+        loop = FastLoop(DecodingLoop(prompts=prompts, request=request, **options))
+        loop._arrange_prompts()
+        state = loop.first()
+        assert state.search.cur_len == length + 1
+        tensors = kept_steps.flatten(state)
+        assert tensors["max_length"] == max_length
+        assert state.state.rows["at"].tolist() == [length] * 2
+        return {name: tensor.shape for name, tensor in tensors.items()}
+
+    first = shapes(9, 20)
+    assert first["state.history.0.keys"][2] == 64
+    assert first["tokens"][2] == 65
+    assert shapes(15, 20) == shapes(30, 31) == first != shapes(30, 60)
+
+
+def test_other_decoders_keep_their_lengths():
+    class Other(type(make_model().decoder)):
+        pass
+
+    assert step_limit(make_model(learned(40)).decoder) == 40
+    assert step_limit(object.__new__(Other)) is None
+
+
+SOURCE = {"vocab": 11, "dim": 8}
+
+
+def make_seq2seq(**source):
+    attention = {"scorer": "scaled-dot", "heads": 2, "align": "soft"}
+    blocks = {"layers": 1, "attention": attention, "feed_forward": {"hidden": 8}}
+    position = source.pop("position", "sinusoidal")
+    model = {
+        "type": "seq2seq",
+        "source": {"type": "token", **SOURCE, **source},
+        "target": {"type": "token", **SOURCE},
+        "encoder": {"type": "transformer", **blocks, "position": position},
+        "decoder": {"type": "transformer", **blocks, "position": "sinusoidal"},
+    }
+    return zoo.compose({"zoo": 1, "name": "test", "model": model}, seed=0).eval()
+
+
+@torch.no_grad()
+def test_a_padded_source_has_the_memory_of_the_source():
+    model, source = make_seq2seq(), torch.tensor([[3, 4, 5, 6, 7], [3, 4, 0, 0, 0]])
+    padded = pad_source(model, source)
+    assert padded.shape == (2, 16)
+    expected, found = model.encode(source), model.encode(padded)
+    torch.testing.assert_close(found.states[:, :5], expected.states)
+    torch.testing.assert_close(found.summary, expected.summary)
+    memory = pad_memory(expected, 16)
+    assert torch.equal(memory.mask, found.mask)
+    tokens = torch.tensor([[1, 5, 3], [1, 4, 4]])
+    logits = model.decoder(tokens, expected)
+    for other in (memory, found):
+        torch.testing.assert_close(model.decoder(tokens, other), logits)
+    assert pad_memory(expected, 5) is expected
+
+
+@pytest.mark.parametrize(
+    ("source", "shape"),
+    [
+        ({"padding": None}, (1, 5)),  # padding would be a token
+        ({"padding_ends": True}, (1, 5)),  # the first one is valid
+        ({"position": {"type": "learned", "length": 9}}, (1, 5)),
+        ({"position": {"type": "learned", "length": 16}}, (1, 5)),
+        ({"segments": 2}, (1, 5, 2)),
+        ({}, (1, 0)),
+    ],
+)
+def test_sources_that_are_not_padded(source, shape):
+    model = make_seq2seq(**source)
+    tokens = torch.ones(shape, dtype=torch.long)
+    is_padded = source == {"position": {"type": "learned", "length": 16}}
+    assert (pad_source(model, tokens) is not tokens) == is_padded
+
+
+GPU = [Greedy(), Beam(width=3), DiverseBeam(width=4, groups=2), TopK(k=3)]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("sampler", GPU, ids=lambda sampler: sampler.name)
+def test_calls_of_similar_length_share_their_graphs(sampler, monkeypatch):
+    model = zoo.accelerate(make_model(layers=2))
+    calls = [(17, 30), (22, 25), (20, 40), (18, 33), (23, 7), (21, 41)]
+
+    def run(length, max_length):
+        request = make_request(sampler, max_length=max_length, seed=length)
+        return decode(make_inputs(model, length, eos=(2, 3)), request)
+
+    found = [run(*call) for call in calls]
+    (steps,) = kept_steps._KEPT[model.decoder].values()
+    assert steps.reason is None
+    graphs = kept_graphs.module_graphs(model.decoder)._kept.values()
+    assert [kept.graphed.graphs for kept in graphs] == [1]
+    assert all(kept.graphed.bytes > 0 for kept in graphs)
+    monkeypatch.setenv("ZOO_CUDA_GRAPHS", "off")
+    for call, output in zip(calls, found, strict=True):
+        expected = run(*call)
+        assert torch.equal(output.tokens, expected.tokens)
+        torch.testing.assert_close(output.scores, expected.scores)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_sources_of_similar_length_share_their_graphs(monkeypatch):
+    model = zoo.accelerate(make_seq2seq().to("cuda"))
+    sources = [torch.randint(3, 11, (2, length)).tolist() for length in (9, 12, 16, 10, 11, 14)]
+    found = [zoo.generate(model, source, sampler="greedy", max_length=9) for source in sources]
+    for module in (model, model.decoder):
+        (kept,) = kept_graphs.module_graphs(module)._kept.values()
+        assert kept.graphed.graphs == 1
+    monkeypatch.setenv("ZOO_CUDA_GRAPHS", "off")
+    for source, output in zip(sources, found, strict=True):
+        expected = zoo.generate(model, source, sampler="greedy", max_length=9)
+        assert [[each.tokens for each in row] for row in output] == [
+            [each.tokens for each in row] for row in expected
+        ]
