@@ -5,5 +5,13 @@ from zoo_lab.benchmarks.language.benchmark_decoding_variants import DecodingVari
 from zoo_lab.benchmarks.language.benchmark_first_token import FirstToken
 from zoo_lab.benchmarks.language.benchmark_gpt2_generation import Gpt2Generation
 from zoo_lab.benchmarks.language.benchmark_language_training import LanguageTraining
+from zoo_lab.benchmarks.language.benchmark_varied_lengths import VariedLengths
 
-BENCHMARKS = (DecodingStep, DecodingVariants, FirstToken, Gpt2Generation, LanguageTraining)
+BENCHMARKS = (
+    DecodingStep,
+    DecodingVariants,
+    FirstToken,
+    Gpt2Generation,
+    LanguageTraining,
+    VariedLengths,
+)
