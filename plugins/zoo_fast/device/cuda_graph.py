@@ -26,7 +26,7 @@ _LOCK = threading.RLock()
 
 
 class GraphPool:
-    """Memory and stream of captures.
+    """Memory and streams of captures.
 
     Functions can share one if no two of them run at a time and the outputs of one are copied before
     the next one runs: what a graph needs only while it runs is then memory of all of them.
@@ -34,7 +34,14 @@ class GraphPool:
 
     def __init__(self) -> None:
         self.handle: Any = None
-        self.stream: torch.cuda.Stream | None = None
+        self._streams: dict[torch.device, torch.cuda.Stream] = {}
+
+    def stream(self) -> torch.cuda.Stream:
+        """Return the stream of the current device."""
+        device = torch.device("cuda", torch.cuda.current_device())
+        if device not in self._streams:
+            self._streams[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        return self._streams[device]
 
 
 @dataclass
@@ -190,10 +197,8 @@ class GraphedFunction:
 
     def _run_on_side_stream(self, inputs: Inputs, *, check: bool) -> Any:
         """Run the function on the stream of the capture, as warm-up."""
-        if self._pool.stream is None:
-            log_compiled_kernels()
-            self._pool.stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-        moved, stream = self._on_device(inputs), self._pool.stream
+        log_compiled_kernels()
+        moved, stream = self._on_device(inputs), self._pool.stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             if not check:
@@ -219,7 +224,7 @@ class GraphedFunction:
             torch.cuda.empty_cache()
             pool.handle = torch.cuda.graph_pool_handle()
         state = torch.cuda.get_rng_state()
-        place = {"pool": pool.handle, "stream": pool.stream}
+        place = {"pool": pool.handle, "stream": pool.stream()}
         try:
             with (
                 _without_collection(),

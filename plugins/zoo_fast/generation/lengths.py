@@ -64,8 +64,6 @@ def source_length(length: int) -> int:
 def pad_memory(memory: Memory, length: int) -> Memory:
     """Return the memory with masked states up to a length."""
     extra = length - memory.mask.shape[1]
-    if extra <= 0:
-        return memory
     tokens = None if memory.tokens is None else F.pad(memory.tokens, (0, extra))
     states, mask = F.pad(memory.states, (0, 0, 0, extra)), F.pad(memory.mask, (0, extra))
     return replace(memory, states=states, mask=mask, tokens=tokens)

@@ -84,11 +84,9 @@ class PromptPass:
     def _call(
         self, function: Function, *arguments: SearchSettings
     ) -> tuple[dict[str, Tensor], Any]:
-        prompts, padded, memory = self.prompts, self.padded, self.memory
-        device = prompts.prefix.device
-        if memory.tokens is not None and shares_graphs(device):
-            memory = pad_memory(memory, source_length(memory.mask.shape[1]))
-        given = flatten_memory(memory) | {"max_length": to_scalar(prompts.max_length, device)}
+        prompts, padded, device = self.prompts, self.padded, self.prompts.prefix.device
+        given = flatten_memory(self._padded_memory())
+        given["max_length"] = to_scalar(prompts.max_length, device)
         if padded is None:
             given["prefix"] = prompts.prefix
         else:
@@ -109,6 +107,16 @@ class PromptPass:
             inspect=self.inspect,
             borrow=STATE if prompts.steps == 1 else None,  # no step follows the only token
         )
+
+    def _padded_memory(self) -> Memory:
+        """Return the source, padded if a graph is used: hooks and recorders get no padding."""
+        memory = self.memory
+        S = memory.mask.shape[1]
+        length = source_length(S)
+        if memory.tokens is None or length == S or not shares_graphs(memory.mask.device):
+            return memory
+        reason, _ = self.inspect()
+        return pad_memory(memory, length) if reason is None else memory
 
 
 def selects_first(request: DecodeRequest) -> bool:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.interfaces import Decoder, Memory
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.helpers import assert_close, assert_equal, random_memory
+
+_FURTHER = 40
+"""Masked states that a batch with a longer source, or a captured graph, has in addition."""
 
 
 def _targets() -> Tensor:
@@ -65,13 +71,21 @@ def causality(config: Configuration) -> None:
 
 
 def masked_memory(config: Configuration) -> None:
-    """Masked states and source tokens of the memory do not change the logits."""
+    """Masked states and source tokens of the memory, and further ones, do not change the logits."""
     decoder, source = config.build(), _memory(config)
     states = source.states.masked_fill(~source.mask[..., None], 1e3)
     assert source.tokens is not None
     tokens = source.tokens.masked_fill(~source.mask, 4)
-    other = Memory(states, source.mask, source.summary, source.carry, tokens)
-    assert_equal(decoder(_targets(), other), decoder(_targets(), source), "a logit")
+    other = replace(source, states=states, tokens=tokens)
+    expected = decoder(_targets(), source)
+    assert_equal(decoder(_targets(), other), expected, "a logit")
+    longer = replace(
+        source,
+        states=F.pad(source.states, (0, 0, 0, _FURTHER), value=1e3),
+        mask=F.pad(source.mask, (0, _FURTHER)),
+        tokens=F.pad(source.tokens, (0, _FURTHER), value=4),
+    )
+    assert_close(decoder(_targets(), longer), expected, "logits with further masked states", 1e-7)
 
 
 def state_reordering(config: Configuration) -> None:

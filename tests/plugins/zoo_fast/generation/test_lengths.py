@@ -200,7 +200,25 @@ def test_a_padded_source_has_the_memory_of_the_source():
     logits = model.decoder(tokens, expected)
     for other in (memory, found):
         torch.testing.assert_close(model.decoder(tokens, other), logits)
-    assert pad_memory(expected, 5) is expected
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_recorded_weights_and_hooks_have_no_padding():
+    model, source = zoo.accelerate(make_seq2seq().to(DEVICE)), [[3, 4, 5, 6, 7], [3, 4, 5]]
+    lengths = []
+
+    def generate():
+        zoo.generate(model, source, sampler="greedy", max_length=3)
+
+    for _ in range(3):
+        generate()
+    with zoo.recording(model) as weights:
+        generate()
+    assert [each.shape[3] for each in weights["decoder.blocks.0.cross"]] == [5, 5, 5]
+    keys = model.decoder.blocks[0].cross.key
+    with keys.register_forward_hook(lambda *call: lengths.append(call[2].shape[1])):
+        generate()
+    assert lengths == [5]
 
 
 @pytest.mark.parametrize(
