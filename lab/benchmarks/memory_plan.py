@@ -4,7 +4,6 @@ Without a GPU only the plans are printed. ``-o FILE`` writes the figures as JSON
 """
 
 import argparse
-import gc
 import json
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 
 import zoo
 from zoo.training.local_step import LossModule
+from zoo_lab.bench.memory import release_memory
 from zoo_lab.plan.memory_plan import MemoryPlan, make_batch, make_plan
 from zoo_lab.plan.plan_options import parse_batch, parse_devices
 
@@ -39,7 +39,10 @@ STEPS = 3
 
 
 def measure(name: str, batch: str, precision: str) -> dict[str, int]:
-    """Train a few steps on the GPU; return the bytes at the loss and at the peak of the last."""
+    """Train a few steps on the GPU; return the bytes at the loss and at the peak of the last,
+    without those that were allocated before."""
+    release_memory(torch.device("cuda"))  # also the workspaces of earlier cases
+    before = torch.cuda.memory_allocated()
     model = zoo.compose(name, device="cuda")
     loss_module = zoo.accelerate(LossModule(model, zoo.objective(name)))
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
@@ -53,7 +56,8 @@ def measure(name: str, batch: str, precision: str) -> dict[str, int]:
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
         del loss
-    return {"at_loss": at_loss, "peak": torch.cuda.max_memory_allocated()}
+    peak = torch.cuda.max_memory_allocated() - before
+    return {"at_loss": at_loss - before, "peak": peak, "before": before}
 
 
 def plan(name: str, batch: str, precision: str) -> MemoryPlan:
@@ -72,7 +76,6 @@ def compare(name: str, batch: str, precision: str) -> dict[str, Any]:
             row["ratio"] = row["planned"] / row["peak"]
     except (zoo.ZooError, RuntimeError) as error:  # the other cases are still measured
         row["error"] = str(error).splitlines()[0]
-    gc.collect()
     return row
 
 

@@ -30,10 +30,15 @@ class GraphPool:
 
     Functions can share one if no two of them run at a time and the outputs of one are copied before
     the next one runs: what a graph needs only while it runs is then memory of all of them.
+
+    Attributes:
+        handle: names the memory.
+        first: a graph that is kept, since a handle cannot be used when all its graphs are deleted.
     """
 
     def __init__(self) -> None:
         self.handle: Any = None
+        self.first: torch.cuda.CUDAGraph | None = None
         self._streams: dict[torch.device, torch.cuda.Stream] = {}
 
     def stream(self) -> torch.cuda.Stream:
@@ -236,8 +241,10 @@ class GraphedFunction:
             self._captures.clear()
             self.bytes = 0
             _end_failed_capture(pool.handle, state)
-            pool.handle = None  # of later captures
+            pool.handle = pool.first = None  # of later captures
             return
+        if pool.first is None:
+            pool.first = graph
         capture.graph, capture.inputs, capture.outputs = graph, fixed, outputs
         self.bytes += capture.bytes
 

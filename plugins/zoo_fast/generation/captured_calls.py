@@ -28,7 +28,7 @@ _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
 that are those of all threads. Threads on different streams are not supported."""
 
-_SETTINGS = {int, float, bool, str, types.BuiltinFunctionType, types.FunctionType}
+_SETTINGS = {int, float, bool, str, type(None), types.BuiltinFunctionType, types.FunctionType}
 """Types of the attributes of a part on which its computation depends."""
 _OF_TORCH = tuple(nn.Module().__dict__)
 """The attributes that each module has; one call sets them, before those of the class."""
@@ -55,7 +55,7 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
         return "the module is in training mode", None
     parts = each_part(module)
     attributes = [part.__dict__ for part in parts]
-    reason = _why_not_parts(parts, attributes)
+    reason = _why_not(parts, attributes)
     if reason is not None:
         return reason, None
     weights: list[Tensor | None] = []
@@ -69,7 +69,13 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     return None, (places, tuple(map(type, parts)), _settings(attributes), mode)
 
 
-def _why_not_parts(parts: Sequence[nn.Module], attributes: Sequence[dict[str, Any]]) -> str | None:
+def why_not_parts(module: nn.Module) -> str | None:
+    """Return the reason in the parts of a module why its calls are not captured, or None."""
+    parts = each_part(module)
+    return _why_not(parts, [part.__dict__ for part in parts])
+
+
+def _why_not(parts: Sequence[nn.Module], attributes: Sequence[dict[str, Any]]) -> str | None:
     """Return the reason why calls of a module with these parts are not captured, or None.
 
     Args:

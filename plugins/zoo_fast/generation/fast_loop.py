@@ -16,12 +16,12 @@ from zoo.generation.prompts import build_prompts
 from zoo.generation.search import DecodeState, update
 from zoo.plugin import Acceleration, Call, DecodeRequest, GenerationInputs, Memory, State
 from zoo_fast.device.packed_linear import PackedWeights
-from zoo_fast.generation.captured_calls import Inspected, inspect_module
+from zoo_fast.generation.captured_calls import Inspected, inspect_module, why_not_parts
 from zoo_fast.generation.compaction import Compaction
 from zoo_fast.generation.end_flags import EndFlags
 from zoo_fast.generation.kept_steps import captured_steps
-from zoo_fast.generation.known_samplers import known_sampler
-from zoo_fast.generation.lengths import make_room
+from zoo_fast.generation.known_samplers import is_known, known_sampler
+from zoo_fast.generation.lengths import lengths_vary, make_room
 from zoo_fast.generation.padded_prompts import PaddedPrompts, pad_prompts
 from zoo_fast.generation.prompt_pass import PromptPass, selects_first
 from zoo_fast.generation.selection import select_next
@@ -86,10 +86,18 @@ class FastLoop(DecodingLoop):
             prompts=plain.prompts,
             request=replace(plain.request, sampler=sampler),
         )
+        self._share_graphs = self._shares_graphs()
         rows = len(plain.prompts.prefix) * sampler.width
         self._packed = PackedWeights(rows=rows, calls=plain.prompts.steps)
         self._inspected: Inspected | None = None
         self._padded: PaddedPrompts | None = None
+
+    def _shares_graphs(self) -> bool:
+        """Whether lengths are padded; hooks, recorders and dropout get no padding."""
+        texts, source = self.prompts, self.memory.mask.shape[1]
+        lengths = texts.prefix.shape[1], texts.suffix.shape[1], texts.total_length, source
+        varying = lengths_vary(self.decoder, self.device, *lengths)
+        return varying and why_not_parts(self.decoder) is None
 
     def run(self) -> tuple[Tensor, Tensor]:
         length = self.prompts.total_length
@@ -107,11 +115,12 @@ class FastLoop(DecodingLoop):
     def _arrange_prompts(self) -> None:
         """Process prompts of different lengths together, if the decoder's kernels can, and pad
         lengths to those that captured graphs share."""
-        padded = self._padded = pad_prompts(self.decoder, self.prompts, self.request)
-        if padded is None:
-            self.prompts = make_room(self.prompts, self.decoder)
-        else:
-            self.prompts = make_room(padded.aligned, self.decoder, padded.tokens.shape[1])
+        share, length = self._share_graphs, 0
+        self._padded = pad_prompts(self.decoder, self.prompts, self.request, share_graphs=share)
+        if self._padded is not None:
+            self.prompts, length = self._padded.aligned, self._padded.tokens.shape[1]
+        if share and is_known(self.request.sampler):  # others can read the number of columns
+            self.prompts = make_room(self.prompts, self.decoder, length)
 
     def steps(self) -> Iterator[DecodeState]:
         yield from self.steps_after(self.first(), sync_every=1)
@@ -197,7 +206,14 @@ class FastLoop(DecodingLoop):
             return self._prompt_pass().logits()
 
     def _prompt_pass(self) -> PromptPass:
-        return PromptPass(self.decoder, self.memory, self.prompts, self._padded, self._inspect)
+        return PromptPass(
+            self.decoder,
+            self.memory,
+            self.prompts,
+            self._padded,
+            self._share_graphs,
+            self._inspect,
+        )
 
     def _inspect(self) -> Inspected:
         if self._inspected is None:

@@ -16,8 +16,10 @@ from zoo_fast.device.cuda_graph import GraphedFunction, GraphPool, Inputs
 
 MAX_KEPT = 32
 """Functions that are kept for each module; each has graphs for several shapes."""
-MAX_SHAPES = 16
+MAX_SHAPES = 8
 """Shapes that are captured for each function."""
+MAX_GRAPHS = 64
+"""Graphs that are kept for each module: the driver needs memory for them too."""
 MAX_FRACTION = 0.125
 """Fraction of the device's memory that the kept tensors of a module may take."""
 
@@ -105,14 +107,18 @@ class ModuleGraphs:
             kept = self._kept[full] = KeptGraphs(self._make(call))
         self._last[call] = kept
         self._kept.move_to_end(full)
-        while len(self._kept) > MAX_KEPT or (len(self._kept) > 1 and self._bytes() > max_bytes):
+        while self._are_too_many(max_bytes):
             (oldest, _), evicted = self._kept.popitem(last=False)
             if self._last.get(oldest) is evicted:
                 del self._last[oldest]
         return kept
 
-    def _bytes(self) -> int:
-        return sum(kept.graphed.bytes for kept in self._kept.values())
+    def _are_too_many(self, max_bytes: float) -> bool:
+        graphed = [kept.graphed for kept in self._kept.values()]
+        if len(graphed) == 1:
+            return False
+        graphs, tensors = sum(each.graphs for each in graphed), sum(each.bytes for each in graphed)
+        return len(graphed) > MAX_KEPT or graphs > MAX_GRAPHS or tensors > max_bytes
 
     def last(self, call: CallKey) -> KeptGraphs | None:
         """Return the graphs that `find` returned last for this call, if they are kept."""

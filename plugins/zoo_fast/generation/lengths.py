@@ -1,16 +1,18 @@
 """Lengths that captured graphs are made for, so that inputs of similar length share a graph.
 
-A graph is captured for one shape, after calls that take much longer. Prompts, caches and sources
-are padded to few lengths, and the padding is masked.
+A graph is captured for one shape, after calls that take much longer. If the calls of a model have
+many lengths, prompts, caches and sources are padded to few lengths, and the padding is masked.
 """
 
 from __future__ import annotations
 
 import sys
+import weakref
 from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from zoo.generation.prompts import PromptBatch
 from zoo.plugin import Decoder, Encoder, Memory
@@ -19,6 +21,10 @@ from zoo_fast.device.triton_support import why_not_triton_on
 from zoo_fast.generation.fixed_search import RoomyPrompts
 
 UNLIMITED = sys.maxsize
+EXACT_LENGTHS = 4
+"""Lengths of calls with a module for which nothing is padded: a padded call takes longer."""
+
+_SEEN: weakref.WeakKeyDictionary[nn.Module, set[tuple[int, ...]]] = weakref.WeakKeyDictionary()
 
 
 @ByClass
@@ -34,6 +40,17 @@ def source_limit(encoder: Encoder) -> int | None:
 def shares_graphs(device: torch.device) -> bool:
     """Whether lengths are padded: on a GPU, and where tests interpret its kernels."""
     return device.type == "cuda" or why_not_triton_on(device.type) is None
+
+
+def lengths_vary(module: nn.Module, device: torch.device, *lengths: int) -> bool:
+    """Note the lengths of a call, and return whether those of the calls with a module are so many
+    that calls of similar length are to share graphs."""
+    if not shares_graphs(device):
+        return False
+    seen = _SEEN.setdefault(module, set())
+    if len(seen) <= EXACT_LENGTHS:
+        seen.add(lengths)
+    return len(seen) > EXACT_LENGTHS
 
 
 def round_up(length: int, *, multiple: int, parts: int) -> int:
@@ -53,7 +70,7 @@ def prompt_length(length: int) -> int:
 
 def cache_length(length: int) -> int:
     """Return the length of caches, whose unused part is not read."""
-    return round_up(length, multiple=64, parts=16)
+    return round_up(length, multiple=64 if length > 64 else 16, parts=16)
 
 
 def source_length(length: int) -> int:
@@ -70,13 +87,13 @@ def pad_memory(memory: Memory, length: int) -> Memory:
 
 
 def make_room(prompts: PromptBatch, decoder: Decoder, padded: int = 0) -> PromptBatch:
-    """Return prompts with columns for caches of a length that graphs share, if lengths are padded.
+    """Return prompts with columns for caches of a length that graphs share.
 
     Args:
         padded: length of the padded prompts, which the caches hold too.
     """
     limit = step_limit(decoder)
-    if limit is None or not shares_graphs(prompts.prefix.device):
+    if limit is None:
         return prompts
     steps = prompts.total_length - 1
     room = min(cache_length(max(steps, padded)), limit)

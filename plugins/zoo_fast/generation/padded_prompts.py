@@ -23,7 +23,7 @@ from zoo.generation.prompts import PromptBatch
 from zoo.plugin import Decoder, DecodeRequest, State
 from zoo_fast.generation.known_filters import ignores_repeats
 from zoo_fast.generation.known_samplers import known_sampler
-from zoo_fast.generation.lengths import prompt_length, shares_graphs, step_limit
+from zoo_fast.generation.lengths import prompt_length, step_limit
 
 MAX_TOKENS = 2048
 """Tokens of padded prompts; the device takes longer for more of them than launches take."""
@@ -112,11 +112,15 @@ class PaddedPrompts:
 
 
 def pad_prompts(
-    decoder: Decoder, prompts: PromptBatch, request: DecodeRequest
+    decoder: Decoder, prompts: PromptBatch, request: DecodeRequest, *, share_graphs: bool
 ) -> PaddedPrompts | None:
-    """Return padded prompts, None if prompts are not padded."""
-    P = prompts.prefix.shape[1] + prompts.suffix.shape[1]
-    padded, ragged = _padded_length(decoder, prompts, P), prompts.suffix.shape[1] > 0
+    """Return padded prompts, None if prompts are not padded.
+
+    Args:
+        share_graphs: whether they are padded to a length for which graphs are captured.
+    """
+    P, ragged = prompts.prefix.shape[1] + prompts.suffix.shape[1], prompts.suffix.shape[1] > 0
+    padded = _padded_length(decoder, prompts, P) if share_graphs else P
     if not _processes_together(request) if ragged else padded == P:
         return None
     process = find_padded(decoder, prompts.prefix.device)
@@ -137,7 +141,7 @@ def pad_prompts(
 def _padded_length(decoder: Decoder, prompts: PromptBatch, P: int) -> int:
     """Return the number of tokens to which all prompts are padded."""
     length, limit = prompt_length(P), step_limit(decoder)
-    if P == 1 or limit is None or not shares_graphs(prompts.prefix.device):
+    if P == 1 or limit is None:
         return P
     return length if length <= limit and length * len(prompts.prefix) <= MAX_TOKENS else P
 

@@ -18,7 +18,7 @@ from zoo_fast.generation.captured_calls import Inspected, call_captured
 from zoo_fast.generation.fixed_search import FixedSearch, RoomyPrompts, to_scalar
 from zoo_fast.generation.kept_graphs import Function
 from zoo_fast.generation.known_samplers import known_sampler
-from zoo_fast.generation.lengths import pad_memory, shares_graphs, source_length
+from zoo_fast.generation.lengths import pad_memory, source_length
 from zoo_fast.generation.padded_prompts import PaddedPrompts, ProcessesPadded
 from zoo_fast.generation.search_settings import SearchSettings, settings_of
 from zoo_fast.generation.selection import can_capture, select_next
@@ -50,6 +50,7 @@ class PromptPass:
         memory: the source.
         prompts: the prompts of the search.
         padded: the prompts for the decoder, if they differ.
+        pads_memory: whether the source is padded to a length that graphs share.
         inspect: returns the result of `inspect_module` for the decoder.
     """
 
@@ -57,6 +58,7 @@ class PromptPass:
     memory: Memory
     prompts: PromptBatch
     padded: PaddedPrompts | None
+    pads_memory: bool
     inspect: Callable[[], Inspected]
 
     def logits(self) -> tuple[Tensor, State]:
@@ -85,8 +87,10 @@ class PromptPass:
         self, function: Function, *arguments: SearchSettings
     ) -> tuple[dict[str, Tensor], Any]:
         prompts, padded, device = self.prompts, self.padded, self.prompts.prefix.device
-        given = flatten_memory(self._padded_memory())
-        given["max_length"] = to_scalar(prompts.max_length, device)
+        memory, S = self.memory, self.memory.mask.shape[1]
+        if self.pads_memory and memory.tokens is not None and source_length(S) > S:
+            memory = pad_memory(memory, source_length(S))
+        given = flatten_memory(memory) | {"max_length": to_scalar(prompts.max_length, device)}
         if padded is None:
             given["prefix"] = prompts.prefix
         else:
@@ -107,16 +111,6 @@ class PromptPass:
             inspect=self.inspect,
             borrow=STATE if prompts.steps == 1 else None,  # no step follows the only token
         )
-
-    def _padded_memory(self) -> Memory:
-        """Return the source, padded if a graph is used: hooks and recorders get no padding."""
-        memory = self.memory
-        S = memory.mask.shape[1]
-        length = source_length(S)
-        if memory.tokens is None or length == S or not shares_graphs(memory.mask.device):
-            return memory
-        reason, _ = self.inspect()
-        return pad_memory(memory, length) if reason is None else memory
 
 
 def selects_first(request: DecodeRequest) -> bool:

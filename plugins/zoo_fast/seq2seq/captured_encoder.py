@@ -11,17 +11,20 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo import Batch
+from zoo.acceleration import plain_class
 from zoo.plugin import Acceleration, GenerationInputs, Memory
-from zoo_fast.generation.captured_calls import call_captured
-from zoo_fast.generation.lengths import source_length, source_limit
+from zoo_fast.generation.captured_calls import call_captured, why_not_parts
+from zoo_fast.generation.lengths import lengths_vary, source_length, source_limit
 from zoo_fast.generation.tensors_by_name import flatten_memory, unflatten_memory
 from zoo_seq2seq.seq2seq import Seq2Seq
+from zoo_tokens.token import Token
 
 
 class CapturedEncoder(Acceleration):
     """Replays the encoder from the third call with the same shapes on.
 
-    Sources of tokens are padded, so that those of similar length share a graph.
+    If the sources of tokens have many lengths, they are padded, so that those of similar length
+    share a graph.
     """
 
     name: ClassVar[str] = "captured-encoder"
@@ -32,8 +35,11 @@ class CapturedEncoder(Acceleration):
 
     def prepare_generation(self, target: Seq2Seq, batch: Batch) -> GenerationInputs:
         vocab = target.vocab_size("source")  # a graph of fewer tokens is not started
-        source = batch["source"]
-        tensors, _ = call_captured(target, _encode, {"source": pad_source(target, source)}, vocab)
+        source = padded = batch["source"]
+        varying = lengths_vary(target, source.device, source.shape[1])
+        if varying and why_not_parts(target) is None:
+            padded = pad_source(target, source)
+        tensors, _ = call_captured(target, _encode, {"source": padded}, vocab)
         memory = _shorten(unflatten_memory(tensors), source.shape[1])
         return target.generation_inputs(memory, batch.get("prompt"))
 
@@ -42,7 +48,9 @@ def pad_source(model: Seq2Seq, source: Tensor) -> Tensor:
     """Return a source [B, S] of tokens with padding up to a length that graphs share, if the
     encoder accepts it."""
     padding, limit = model.source.padding, source_limit(model.encoder)
-    if source.dim() != 2 or padding is None or limit is None:
+    if plain_class(model.source) is not Token or source.dim() != 2:
+        return source  # other embeddings can have a limit, or segments
+    if padding is None or limit is None:
         return source
     S, length = source.shape[1], source_length(source.shape[1])
     if S in (0, length) or length > limit:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.acceleration import plain_class
+from zoo.interfaces.module_parts import each_part
 from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
 from zoo_fast.active_dropout import active_p
 from zoo_fast.attention.softmax_dropout import why_not_softmax
@@ -55,7 +56,12 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             return "the decoder is in training mode"
         if active_p(target.dropout):
             return "the dropout of the embeddings is in training mode"
-        kinds = {(weight.dtype, weight.device) for weight in target.parameters()}
+        kinds = {
+            (weight.dtype, weight.device)
+            for part in each_part(target)
+            for weight in part._parameters.values()
+            if weight is not None
+        }
         if len(kinds) > 1:
             return "the weights differ in dtype or device"
         if kinds.pop()[0] not in _DTYPES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zoo.interfaces.module_parts import each_part
 from zoo.plugin import Position
 from zoo_fast.generation.lengths import UNLIMITED
 from zoo_transformer.transformer_decoder import TransformerDecoder
@@ -9,7 +10,6 @@ from zoo_transformer.transformer_encoder import TransformerEncoder
 
 
 def max_positions(target: TransformerDecoder | TransformerEncoder) -> int:
-    """Return the number of positions of an encoder or decoder."""
-    position: Position | None = target.position
-    limit = None if position is None else position.max_positions
-    return UNLIMITED if limit is None else limit
+    """Return the smallest number of positions of the parts of an encoder or decoder."""
+    limits = [part.max_positions for part in each_part(target) if isinstance(part, Position)]
+    return min((limit for limit in limits if limit is not None), default=UNLIMITED)

@@ -56,6 +56,16 @@ def test_the_weights_of_a_traced_part_are_in_the_key():
     assert {weight.data_ptr() for weight in module.parameters()} <= {place for place, *_ in places}
 
 
+def test_settings_belong_to_their_parts():
+    def key(*values):
+        parts = [nn.Identity() for _ in values]
+        for part, value in zip(parts, values, strict=True):
+            part.value = value
+        return inspect_module(nn.Sequential(*parts).eval(), torch.device("cuda"))[1]
+
+    assert key(5, None) == key(5, None) != key(None, 5)
+
+
 class Twice(nn.Module):
     """A parametrization without parameters."""
 

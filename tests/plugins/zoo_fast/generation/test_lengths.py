@@ -11,7 +11,7 @@ from zoo.generation import stream_tokens
 from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
-from zoo_fast.generation import kept_graphs, kept_steps
+from zoo_fast.generation import kept_graphs, kept_steps, lengths
 from zoo_fast.generation.fast_loop import FastLoop
 from zoo_fast.generation.lengths import (
     cache_length,
@@ -35,19 +35,37 @@ VOCAB = 23
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
+@pytest.fixture(autouse=True)
+def varying(monkeypatch):
+    """Lengths are padded from the first call on."""
+    monkeypatch.setattr(lengths, "EXACT_LENGTHS", 0)
+
+
 @pytest.mark.parametrize("rounded", [prompt_length, cache_length, source_length])
 def test_lengths_are_few_and_not_much_longer(rounded):
-    lengths = [rounded(length) for length in range(1, 4097)]
-    assert all(found >= length for length, found in enumerate(lengths, 1))
-    assert lengths == sorted(lengths)
-    assert all(rounded(found) == found for found in set(lengths))
-    assert len({found for found in lengths if found > 512}) <= 24
-    assert max(found / length for length, found in enumerate(lengths, 1) if length > 512) <= 1.25
+    padded = [rounded(length) for length in range(1, 4097)]
+    assert all(found >= length for length, found in enumerate(padded, 1))
+    assert padded == sorted(padded)
+    assert all(rounded(found) == found for found in set(padded))
+    assert len({found for found in padded if found > 512}) <= 24
+    assert max(found / length for length, found in enumerate(padded, 1) if length > 512) <= 1.25
 
 
-def test_lengths_of_published_benchmarks_are_not_changed():
-    assert [prompt_length(length) for length in (16, 512, 4096, 16_000)] == [16, 512, 4096, 16384]
-    assert [cache_length(length) for length in (128, 320, 512, 640)] == [128, 320, 512, 640]
+@pytest.mark.usefixtures("interpreter")
+@torch.no_grad()
+def test_nothing_is_padded_before_the_lengths_of_the_calls_are_many(monkeypatch):
+    monkeypatch.setattr(lengths, "EXACT_LENGTHS", 2)
+    model, request = zoo.accelerate(make_model()), make_request(Greedy(), max_length=4)
+    columns = []
+    for length in (9, 10, 9, 9, 10, 11, 9):
+        inputs = make_inputs(model, length)
+        prompts = build_prompts(inputs, request.max_length)
+        options = {"decoder": inputs.decoder, "memory": inputs.memory}
+        loop = FastLoop(DecodingLoop(prompts=prompts, request=request, **options))
+        loop._arrange_prompts()
+        columns.append(loop.first().search.tokens.shape[-1])
+    assert columns == [13, 14, 13, 13, 14, 17, 17]
+    assert not lengths.lengths_vary(make_model().decoder, torch.device("meta"), 1)
 
 
 def make_model(position="rotary", layers=1):
@@ -156,9 +174,9 @@ def test_prompts_of_similar_length_have_the_same_shapes():
         return {name: tensor.shape for name, tensor in tensors.items()}
 
     first = shapes(9, 20)
-    assert first["state.history.0.keys"][2] == 64
-    assert first["tokens"][2] == 65
-    assert shapes(15, 20) == shapes(30, 31) == first != shapes(30, 60)
+    assert first["state.history.0.keys"][2] == 32
+    assert first["tokens"][2] == 33
+    assert shapes(15, 17) == shapes(20, 10) == first != shapes(15, 20)
 
 
 def test_other_decoders_keep_their_lengths():
@@ -175,12 +193,14 @@ SOURCE = {"vocab": 11, "dim": 8}
 def make_seq2seq(**source):
     attention = {"scorer": "scaled-dot", "heads": 2, "align": "soft"}
     blocks = {"layers": 1, "attention": attention, "feed_forward": {"hidden": 8}}
-    position = source.pop("position", "sinusoidal")
+    position = {"position": source.pop("position", "sinusoidal")}
+    if "pattern" in source:
+        position = {"pattern": source.pop("pattern")}
     model = {
         "type": "seq2seq",
         "source": {"type": "token", **SOURCE, **source},
         "target": {"type": "token", **SOURCE},
-        "encoder": {"type": "transformer", **blocks, "position": position},
+        "encoder": {"type": "transformer", **blocks, **position},
         "decoder": {"type": "transformer", **blocks, "position": "sinusoidal"},
     }
     return zoo.compose({"zoo": 1, "name": "test", "model": model}, seed=0).eval()
@@ -203,22 +223,46 @@ def test_a_padded_source_has_the_memory_of_the_source():
 
 
 @pytest.mark.usefixtures("interpreter")
-def test_recorded_weights_and_hooks_have_no_padding():
-    model, source = zoo.accelerate(make_seq2seq().to(DEVICE)), [[3, 4, 5, 6, 7], [3, 4, 5]]
-    lengths = []
+def test_recorded_weights_and_hooks_have_no_padding(monkeypatch):
+    model = make_seq2seq().to(DEVICE)
+    plain, source = copy.deepcopy(model), [[3, 4, 5, 6, 7], [3, 4, 5]]
+    zoo.accelerate(model)
 
-    def generate():
+    def generate(model):
         zoo.generate(model, source, sampler="greedy", max_length=3)
 
+    def shapes(model):
+        with zoo.recording(model) as weights:
+            generate(model)
+        return {name: [each.shape for each in calls] for name, calls in weights.items()}
+
     for _ in range(3):
-        generate()
-    with zoo.recording(model) as weights:
-        generate()
-    assert [each.shape[3] for each in weights["decoder.blocks.0.cross"]] == [5, 5, 5]
-    keys = model.decoder.blocks[0].cross.key
+        generate(model)
+    found = shapes(model)
+    keys, lengths = model.decoder.blocks[0].cross.key, []
     with keys.register_forward_hook(lambda *call: lengths.append(call[2].shape[1])):
-        generate()
+        generate(model)
     assert lengths == [5]
+    monkeypatch.setenv("ZOO_FAST", "off")
+    assert found == shapes(plain)
+
+
+class Columns(Greedy):
+    """Notes the number of columns of the search."""
+
+    def init_state(self, task):
+        self.seen = task.total_length
+        return super().init_state(task)
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_an_unknown_sampler_gets_the_columns_of_the_reference():
+    model, sampler = zoo.accelerate(make_model()), Columns()
+    decode(make_inputs(model, 5), make_request(sampler, max_length=4))
+    assert sampler.seen == 5 + 4
+
+
+GRID = {"type": "grid-bias", "size": [2, 4]}
 
 
 @pytest.mark.parametrize(
@@ -226,8 +270,9 @@ def test_recorded_weights_and_hooks_have_no_padding():
     [
         ({"padding": None}, (1, 5)),  # padding would be a token
         ({"padding_ends": True}, (1, 5)),  # the first one is valid
-        ({"position": {"type": "learned", "length": 9}}, (1, 5)),
-        ({"position": {"type": "learned", "length": 16}}, (1, 5)),
+        ({"position": learned(9)}, (1, 5)),
+        ({"position": learned(16)}, (1, 5)),
+        ({"pattern": [{"position": GRID}]}, (1, 5)),  # has 9 positions
         ({"segments": 2}, (1, 5, 2)),
         ({}, (1, 0)),
     ],
@@ -235,7 +280,7 @@ def test_recorded_weights_and_hooks_have_no_padding():
 def test_sources_that_are_not_padded(source, shape):
     model = make_seq2seq(**source)
     tokens = torch.ones(shape, dtype=torch.long)
-    is_padded = source == {"position": {"type": "learned", "length": 16}}
+    is_padded = source == {"position": learned(16)}
     assert (pad_source(model, tokens) is not tokens) == is_padded
 
 
