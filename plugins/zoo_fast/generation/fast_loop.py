@@ -93,11 +93,12 @@ class FastLoop(DecodingLoop):
         self._padded: PaddedPrompts | None = None
 
     def _shares_graphs(self) -> bool:
-        """Whether lengths are padded; hooks, recorders and dropout get no padding."""
+        """Whether lengths are padded; hooks, recorders and dropout get no padding, and samplers of
+        unknown classes, which can read the number of columns, no further ones."""
         texts, source = self.prompts, self.memory.mask.shape[1]
         lengths = texts.prefix.shape[1], texts.suffix.shape[1], texts.total_length, source
         varying = lengths_vary(self.decoder, self.device, *lengths)
-        return varying and why_not_parts(self.decoder) is None
+        return varying and is_known(self.request.sampler) and why_not_parts(self.decoder) is None
 
     def run(self) -> tuple[Tensor, Tensor]:
         length = self.prompts.total_length
@@ -119,7 +120,7 @@ class FastLoop(DecodingLoop):
         self._padded = pad_prompts(self.decoder, self.prompts, self.request, share_graphs=share)
         if self._padded is not None:
             self.prompts, length = self._padded.aligned, self._padded.tokens.shape[1]
-        if share and is_known(self.request.sampler):  # others can read the number of columns
+        if share:
             self.prompts = make_room(self.prompts, self.decoder, length)
 
     def steps(self) -> Iterator[DecodeState]:
