@@ -1,5 +1,6 @@
 """Small random models of transformers, their import, and the comparison of logits."""
 
+import copy
 import warnings
 from itertools import takewhile
 
@@ -22,7 +23,7 @@ def hf_model(name):
     """Return a model with all parameters random, so that each affects the output."""
     cls, config = MODELS[name]
     torch.manual_seed(0)
-    return randomize(name, cls(config))
+    return randomize(name, cls(copy.deepcopy(config)))  # a model changes the dtype of its own
 
 
 def randomize(name, model):
