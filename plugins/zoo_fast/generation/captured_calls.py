@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-import types
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from zoo.plugin import Declined
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 from zoo_fast.device.triton_support import float32_products
 from zoo_fast.generation.kept_graphs import Function, max_bytes, module_graphs
+from zoo_fast.generation.part_settings import read_settings
 
 MAX_BYTES = 2**30
 """Larger outputs are not captured, since a graph keeps its outputs."""
@@ -28,10 +28,10 @@ _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
 that are those of all threads. Threads on different streams are not supported."""
 
-_SETTINGS = {int, float, bool, str, type(None), types.BuiltinFunctionType, types.FunctionType}
-"""Types of the attributes of a part on which its computation depends."""
-_OF_TORCH = tuple(nn.Module().__dict__)
-"""The attributes that each module has; one call sets them, before those of the class."""
+_OBSERVED = itemgetter(
+    *("training", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+)
+"""Returns the attributes that are true, or not empty, if calls of a part are not captured."""
 _RECOMPUTATION = "zoo.training.recomputation"
 """The module of forward methods that differ from those of the class with gradients only."""
 
@@ -64,9 +64,10 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
             weights += part._parameters.values()
         if part._buffers:
             weights += part._buffers.values()
-    places = tuple([_place(weight) for weight in weights if weight is not None])
+    places = [(w.data_ptr(), w.dtype, w.shape, w.stride()) for w in weights if w is not None]
+    classes = tuple(map(type, parts))
     mode = float32_products(), os.environ.get("ZOO_TRITON")
-    return None, (places, tuple(map(type, parts)), _settings(attributes), mode)
+    return None, (tuple(places), classes, read_settings(module, parts, attributes), mode)
 
 
 def why_not_parts(module: nn.Module) -> str | None:
@@ -81,40 +82,34 @@ def _why_not(parts: Sequence[nn.Module], attributes: Sequence[dict[str, Any]]) -
     Args:
         attributes: those of each part.
     """
-    if _has_any_global_hook() or any(map(has_own_hooks, parts)):  # type: ignore[no-untyped-call]
+    if _has_any_global_hook():  # type: ignore[no-untyped-call]
         return "the module has hooks"
+    if _is_any_observed(attributes):
+        if any(map(has_own_hooks, parts)):
+            return "the module has hooks"
+        if any(part.training for part in parts):
+            return "a part is in training mode"
     if any(own.get("recorders") for own in attributes):
         return "the attention weights or samples are recorded"
-    if any(part.training for part in parts):
-        return "a part is in training mode"
-    replaced = [part for part, own in zip(parts, attributes, strict=True) if "forward" in own]
-    if not all(map(_is_known, replaced)):
-        return "a part has another forward method"
+    if any("forward" in own for own in attributes):
+        replaced = [part for part in parts if "forward" in part.__dict__]
+        if not all(map(_is_known, replaced)):
+            return "a part has another forward method"
     return None
 
 
-def _settings(attributes: Iterable[dict[str, Any]]) -> Hashable:
-    """Return the settings of all parts, given the attributes of each."""
-    first, count = _OF_TORCH[0], len(_OF_TORCH)
-    return tuple(
-        [
-            # A function can be a closure that contains the module.
-            weakref.ref(value) if type(value) is types.FunctionType else value
-            for own in attributes
-            for value in islice(own.values(), count if next(iter(own)) == first else 0, None)
-            if type(value) in _SETTINGS
-        ]
-    )
+def _is_any_observed(attributes: Sequence[dict[str, Any]]) -> bool:
+    """Whether a part can have hooks or be in training mode, in half of the time of asking each."""
+    try:
+        return any(chain.from_iterable(map(_OBSERVED, attributes)))
+    except KeyError:  # of a traced part
+        return True
 
 
 def _is_known(part: nn.Module) -> bool:
     """Return whether the `forward` of a part itself is that of `torch.compile` or recomputation."""
     forward = part.__dict__["forward"]
     return COMPILED in part._modules or forward.__module__ == _RECOMPUTATION
-
-
-def _place(weight: Tensor) -> Hashable:
-    return weight.data_ptr(), weight.dtype, weight.shape, weight.stride()
 
 
 def call_captured(

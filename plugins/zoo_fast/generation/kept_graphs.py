@@ -93,6 +93,7 @@ class ModuleGraphs:
         self._module = weakref.ref(module)
         self._kept: OrderedDict[tuple[CallKey, Hashable], KeptGraphs] = OrderedDict()
         self._last: dict[CallKey, KeptGraphs] = {}
+        self._newest: KeptGraphs | None = None
         self._pool = GraphPool()
 
     def find(self, call: CallKey, key: Hashable, max_bytes: float = math.inf) -> KeptGraphs:
@@ -103,9 +104,11 @@ class ModuleGraphs:
         """
         full = call, key
         kept = self._kept.get(full)
+        if kept is not None and kept is self._newest:
+            return kept
         if kept is None:
             kept = self._kept[full] = KeptGraphs(self._make(call))
-        self._last[call] = kept
+        self._last[call] = self._newest = kept
         self._kept.move_to_end(full)
         while self._are_too_many(max_bytes):
             (oldest, _), evicted = self._kept.popitem(last=False)

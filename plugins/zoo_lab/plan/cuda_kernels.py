@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -77,29 +78,24 @@ class CudaKernels(TorchFunctionMode):
             B, dtype=torch.long, device="cpu"
         )
 
-    def _recurrent_layer(
-        self,
-        data: Tensor,
-        sizes: Tensor,
-        initial: Any,
-        weights: list[Tensor],
-        bias: bool,
-        layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-    ) -> tuple[Tensor, ...]:
-        """One layer of cuDNN over packed data [S * B, D].
+    def _recurrent_layer(self, data: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+        """One layer of cuDNN over packed data [S * B, D], or over a batch [B, S, D] or [S, B, D].
 
         The sizes of its buffers are measured with GRU and LSTM. In float32 it copies the weights
         into one buffer; autocast has copied them already.
         """
+        if isinstance(arguments[1], list):
+            initial, weights, *_, bidirectional, batch_first = arguments
+            batch = data.shape[0 if batch_first else 1]
+        else:
+            _, initial, weights, *_, bidirectional = arguments
+            batch = self._packed_batch
         states = 2 if isinstance(initial, tuple) else 1
         hidden = weights[1].shape[1]
         directions = 2 if bidirectional else 1
-        shapes: list[tuple[int, ...]] = [(data.shape[0], directions * hidden)]
-        shapes += [(directions, self._packed_batch, hidden)] * states
-        elements = data.shape[0] * directions * hidden
+        shapes: list[tuple[int, ...]] = [(*data.shape[:-1], directions * hidden)]
+        shapes += [(directions, batch, hidden)] * states
+        elements = math.prod(shapes[0])
         inputs = _to_compute_dtype(data, *weights)
         reserve = _CUDNN_RESERVE * elements
         if inputs[1] is weights[0]:

@@ -58,12 +58,37 @@ def test_the_weights_of_a_traced_part_are_in_the_key():
 
 def test_settings_belong_to_their_parts():
     def key(*values):
-        parts = [nn.Identity() for _ in values]
+        parts = [nn.Tanh() for _ in values]
         for part, value in zip(parts, values, strict=True):
             part.value = value
         return inspect_module(nn.Sequential(*parts).eval(), torch.device("cuda"))[1]
 
     assert key(5, None) == key(5, None) != key(None, 5)
+
+
+def test_settings_are_read_again_when_the_attributes_of_a_part_change():
+    module, gpu = nn.Sequential(nn.Tanh(), nn.Tanh()).eval(), torch.device("cuda")
+
+    def key():
+        return inspect_module(module, gpu)[1]
+
+    keys = [key()]
+    module[0].scale = 2.0
+    keys.append(key())
+    module[0].scale = 3.0
+    keys.append(key())
+    del module[0].scale
+    module[0].power = "of 3"  # as many attributes as before
+    keys.append(key())
+    module[1].window = (1, 2)
+    tuples = key()
+    module[1].window = 7
+    keys.append(key())
+    module[1] = nn.Sigmoid()
+    module[1].window = 7
+    keys.append(key())
+    assert len(set(keys)) == len(keys)
+    assert tuples not in keys[4:]
 
 
 class Twice(nn.Module):

@@ -85,16 +85,34 @@ def test_packed_layers_have_the_shapes_of_torch(kernel, gates):
     assert [end.shape for end in ends] == [(2, B, 8)] * len(ends)
 
 
-def test_a_layer_of_cudnn_saves_buffers_and_a_copy_of_its_weights():
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize(("kernel", "gates"), [(torch.gru, 3), (torch.lstm, 4)])
+def test_layers_of_a_batch_have_the_shapes_of_torch(kernel, gates, batch_first):
+    def run(inputs, *weights):
+        zeros = torch.empty(1, B, 8)
+        state = (zeros, zeros) if kernel is torch.lstm else zeros
+        return kernel(inputs, state, [*weights], True, 1, 0.0, True, False, batch_first)
+
+    shape = (B, T, D) if batch_first else (T, B, D)
+    shapes = [shape, (gates * 8, D), (gates * 8, 8), (gates * 8,), (gates * 8,)]
+    expected = [each.shape for each in run(*map(torch.zeros, shapes))]
+    assert [each.shape for each in _saved(run, *shapes)[1]] == expected
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_layer_of_cudnn_saves_buffers_and_a_copy_of_its_weights(packed):
     def run(data, *weights):
         sizes, state = torch.empty(T).long(), torch.empty(1, B, 128)
-        return torch.gru(data, sizes, state, [*weights], True, 1, 0.0, True, False)
+        if packed:
+            return torch.gru(data, sizes, state, [*weights], True, 1, 0.0, True, False)
+        return torch.gru(data, state, [*weights], True, 1, 0.0, True, False, True)
 
-    shapes = [(384, 128), (384, 128), (384,), (384,)]
-    saved, (outputs, _) = _saved(run, (T * B, 128), *shapes)
+    shape = (T * B, 128) if packed else (B, T, 128)
+    saved, (outputs, _) = _saved(run, shape, (384, 128), (384, 128), (384,), (384,))
     weights = 2 * 384 * 128 + 2 * 384
-    assert outputs.shape == (T * B, 128)
-    assert saved == 4 * (T * B * 128 * (1 + 6) + weights)
+    assert outputs.shape == shape
+    ends = 0 if packed else B * 128  # without a call that packs the batch is not known
+    assert saved == 4 * (T * B * 128 * (1 + 6) + weights + ends)
 
 
 def test_autocast_computes_norms_in_float32_as_on_cuda():
