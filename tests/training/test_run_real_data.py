@@ -10,7 +10,7 @@ import pytest
 
 import zoo
 
-DATA = Path(os.environ.get("ZOO_DATA", "../shared/data"))
+DATA = Path(os.environ.get("ZOO_DATA", "../shared/data")).resolve()
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not DATA.is_dir(), reason="set ZOO_DATA to the folder of the data sets"),
@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("ZOO_DATA", str(DATA.resolve()))
+    monkeypatch.setenv("ZOO_DATA", str(DATA))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
