@@ -93,8 +93,8 @@ class FastLoop(DecodingLoop):
         self._padded: PaddedPrompts | None = None
 
     def _shares_graphs(self) -> bool:
-        """Whether lengths are padded; hooks, recorders and dropout get no padding, and samplers of
-        unknown classes, which can read the number of columns, no further ones."""
+        """Whether lengths are padded, which hooks, recorders, dropout and samplers of unknown
+        classes would see."""
         texts, source = self.prompts, self.memory.mask.shape[1]
         lengths = texts.prefix.shape[1], texts.suffix.shape[1], texts.total_length, source
         varying = lengths_vary(self.decoder, self.device, *lengths)

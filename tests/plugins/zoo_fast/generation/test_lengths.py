@@ -4,13 +4,14 @@ import copy
 
 import pytest
 import torch
+from padding_kit import DEVICE, VOCAB, assert_same_outputs, language_model, make_request
 
 import zoo
 from zoo import ZooError
 from zoo.generation import stream_tokens
 from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
-from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
+from zoo.plugin import GenerationInputs, Memory, decode
 from zoo_fast.generation import kept_graphs, kept_steps, lengths
 from zoo_fast.generation.fast_loop import FastLoop
 from zoo_fast.generation.lengths import (
@@ -27,9 +28,6 @@ from zoo_sampling.greedy import Greedy
 from zoo_sampling.no_repeat_ngram import NoRepeatNgram
 from zoo_sampling.repetition_penalty import RepetitionPenalty
 from zoo_sampling.top_k import TopK
-
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-VOCAB = 23
 
 # Of NumPy, in the interpreter of Triton.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -69,17 +67,7 @@ def test_nothing_is_padded_before_the_lengths_of_the_calls_are_many(monkeypatch)
 
 
 def make_model(position="rotary", layers=1):
-    attention = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "kv_heads": 1, "head_dim": 32}
-    decoder = {"type": "transformer", "layers": layers, "attention": attention}
-    decoder |= {"position": position, "feed_forward": {"hidden": 48}, "norm": {"place": "pre"}}
-    embedding = {"type": "token", "vocab": VOCAB, "dim": 64}
-    spec = {"type": "language-model", "embedding": embedding, "decoder": decoder}
-    torch.manual_seed(0)
-    model = zoo.compose({"zoo": 1, "name": "test", "model": spec}).eval()
-    generator = torch.Generator().manual_seed(0)
-    for parameter in model.parameters():
-        parameter.data.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return model.to(DEVICE)
+    return language_model(layers, position=position, norm={"place": "pre"})
 
 
 def learned(length):
@@ -93,19 +81,9 @@ def make_inputs(model, length, items=2, eos=()):
     return GenerationInputs(model.decoder, memory, bos=1, eos=eos, pad=0, prompt=prompt)
 
 
-def make_request(sampler, filters=(), max_length=6, seed=None):
-    generator = None if seed is None else torch.Generator(DEVICE).manual_seed(seed)
-    options = {"sampler": sampler, "filters": filters, "generator": generator}
-    return DecodeRequest(max_length=max_length, **options)
-
-
 def compare(model, length, request, **inputs):
-    """Compare the outputs of two calls with those of the reference."""
-    expected = decode(make_inputs(model, length, **inputs), request())
-    fast = zoo.accelerate(copy.deepcopy(model))
-    found = decode(make_inputs(fast, length, **inputs), request())
-    assert torch.equal(found.tokens, expected.tokens)
-    torch.testing.assert_close(found.scores, expected.scores, atol=1e-4, rtol=1e-4)
+    """Compare the outputs with those of the reference."""
+    assert_same_outputs(model, lambda each: make_inputs(each, length, **inputs), request)
 
 
 SAMPLERS = [Greedy(), Beam(width=3, length_penalty=1.0, early_stopping="never"), TopK(k=3)]

@@ -1,14 +1,13 @@
 """Prompts of different lengths, padded: the outputs of the reference, in fewer steps."""
 
-import copy
-
 import pytest
 import torch
+from padding_kit import DEVICE, VOCAB, assert_same_outputs, language_model, make_request
 
 import zoo
 from zoo import ZooError
 from zoo.generation import stream_tokens
-from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
+from zoo.plugin import GenerationInputs, Memory, decode
 from zoo_fast.generation import kept_steps
 from zoo_fast.generation.padded_prompts import find_padded
 from zoo_fast.transformer.cached_state import RaggedState
@@ -21,9 +20,8 @@ from zoo_sampling.repetition_penalty import RepetitionPenalty
 from zoo_sampling.suppressed_tokens import SuppressedTokens
 from zoo_sampling.top_k import TopK
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LENGTHS = [3, 6, 2]
-LONGEST, VOCAB = max(LENGTHS), 23
+LONGEST = max(LENGTHS)
 
 pytestmark = [
     pytest.mark.usefixtures("interpreter"),
@@ -53,17 +51,7 @@ LEARNED = {"position": {"type": "learned", "length": 40}}
 
 
 def make_model(options=ROTARY, layers=1):
-    attention = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "kv_heads": 1, "head_dim": 32}
-    decoder = {"type": "transformer", "layers": layers, "attention": attention, **options}
-    decoder["feed_forward"] = {"hidden": 48}
-    embedding = {"type": "token", "vocab": VOCAB, "dim": 64}
-    spec = {"type": "language-model", "embedding": embedding, "decoder": decoder}
-    torch.manual_seed(0)
-    model = zoo.compose({"zoo": 1, "name": "test", "model": spec}).eval()
-    generator = torch.Generator().manual_seed(0)
-    for parameter in model.parameters():
-        parameter.data.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return model.to(DEVICE)
+    return language_model(layers, **options)
 
 
 def make_inputs(model, lengths=LENGTHS, eos=()):
@@ -76,21 +64,13 @@ def make_inputs(model, lengths=LENGTHS, eos=()):
     return GenerationInputs(model.decoder, memory, bos=1, eos=eos, pad=0, **given)
 
 
-def make_request(sampler, filters=(), max_length=6, seed=None):
-    generator = None if seed is None else torch.Generator(DEVICE).manual_seed(seed)
-    options = {"sampler": sampler, "filters": filters, "generator": generator}
-    return DecodeRequest(max_length=max_length, **options)
-
-
 def compare(model, sampler, *, request=None, **inputs):
     """Compare the outputs with those of the reference, and return them."""
-    options = request or {}
-    expected = decode(make_inputs(model, **inputs), make_request(sampler, **options))
-    fast = zoo.accelerate(copy.deepcopy(model))
-    found = decode(make_inputs(fast, **inputs), make_request(sampler, **options))
-    assert torch.equal(found.tokens, expected.tokens)
-    torch.testing.assert_close(found.scores, expected.scores, atol=1e-4, rtol=1e-4)
-    return found
+    return assert_same_outputs(
+        model,
+        lambda each: make_inputs(each, **inputs),
+        lambda: make_request(sampler, **request or {}),
+    )
 
 
 SAMPLERS = [Greedy(), Beam(width=3, length_penalty=1.0), DiverseBeam(width=4, groups=2)]
