@@ -143,7 +143,7 @@ def run_backward(
     grad_U_n, grad_b_n = torch.zeros_like(inputs.U_n), torch.zeros_like(inputs.b_n)
     if inputs.cell == "gru-cho":
         d_n = dx[..., 2 * inputs.hidden :]
-        grad_U_n, grad_b_n = weight_gradients(d_n, gate * h_before, groups)
+        grad_U_n, grad_b_n = weight_gradients(d_n, (gate * h_before).to(d_n), groups)
     d_contexts, grad_W_f = dx, torch.zeros_like(inputs.W_f)
     if inputs.feeds:
         d_contexts = d_projected[..., R:]

@@ -82,7 +82,7 @@ def test_loss_and_gradients_equal_those_with_logits(
 def test_logits_are_computed_at_once_if_several_parts_need_as_much_memory(
     positions, dtype, summed, rows, monkeypatch
 ):
-    monkeypatch.setitem(module._CHUNK_BYTES, "cpu", 37 * 4)
+    monkeypatch.setitem(module._CHUNK_BYTES, DEVICE, 37 * 4)
     inputs = torch.zeros(positions, 6, dtype=dtype)
     assert module._chunk_rows(inputs, 37, summed=summed) == rows
 

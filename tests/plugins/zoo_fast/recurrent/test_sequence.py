@@ -152,10 +152,11 @@ def test_kernels_in_float32(cell, scorer, kernels):
     assert_equal_to_loop(build(scorer=scorer, cell=cell), make_memory(), T=2)
 
 
-def test_kernels_in_bfloat16(kernels):
+@pytest.mark.parametrize("cell", CELLS)
+def test_kernels_in_bfloat16(cell, kernels):
     memory = make_memory()
     memory = Memory(memory.states.bfloat16(), memory.mask, memory.summary.bfloat16())
-    assert_equal_to_loop(build().bfloat16(), memory, T=2, tolerance=0.05)
+    assert_equal_to_loop(build(cell=cell).bfloat16(), memory, T=2, tolerance=0.05)
 
 
 def test_kernels_with_more_than_one_block(kernels):

@@ -318,7 +318,7 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.blocks[0].attention.align.dropout.train()
         assert reason() == "a dropout layer is in training mode"
         decoder.blocks[0].attention.align.dropout.eval()
-        decoder.blocks[0].attention_scale = LayerScale(8, 1.0)
+        decoder.blocks[0].attention_scale = LayerScale(8, 1.0).to(DEVICE)
         assert reason() == "the sublayers have a layer scale"
         decoder.blocks[0].attention_scale = None
         decoder.blocks[0].attention.head_dim = 48
