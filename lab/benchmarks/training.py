@@ -30,6 +30,8 @@ from zoo.training.trainer import Trainer
 from zoo_lab.plan.memory_plan import make_batch
 from zoo_lab.plan.plan_options import BatchSize
 
+CALLS_BEFORE_CAPTURE = 2
+"""Steps of a shape, one in each epoch at least, before one is captured."""
 AHEAD = 10
 """Steps of a segment that are not measured: more than the batches that were made before it."""
 
@@ -99,7 +101,7 @@ class Pipeline(Measurement):
 
     def variants(self) -> Iterator[Update]:
         real = itertools.chain.from_iterable(map(self.real.epoch, itertools.count()))
-        yield from itertools.islice(real, self.warmup)
+        yield from itertools.islice(real, max(self.warmup, self._steps_before_captures()))
         for _ in range(self.rounds):
             read = list[Update]()
             updates = itertools.islice(real, AHEAD + self.steps)
@@ -107,6 +109,12 @@ class Pipeline(Measurement):
             cached = [self.on_device(update) for update in read]
             self.tokens += [update.tokens for update in read[AHEAD:]]
             yield from self.segment("cached", cached)
+
+    def _steps_before_captures(self) -> int:
+        """Return after how many steps the steps of all shapes are captured, if they are."""
+        if self.device.type != "cuda":
+            return 0
+        return sum(map(self.real.updates, range(CALLS_BEFORE_CAPTURE + 1)))
 
 
 def _record(updates: Iterable[Update], read: list[Update]) -> Iterator[Update]:

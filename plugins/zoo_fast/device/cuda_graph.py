@@ -68,7 +68,7 @@ class _Capture:
         assert self.graph is not None
         assert self.inputs is not None
         for name, fixed in self.inputs.items():
-            if fixed is not inputs[name]:
+            if fixed is not inputs[name] and fixed.numel():  # a copy of nothing takes time too
                 fixed.copy_(inputs[name], non_blocking=True)
         self.graph.replay()
         return self.outputs

@@ -34,6 +34,8 @@ class VariedLengths(Benchmark):
     """Calls of greedy generation whose prompts, or sources, each have another random length,
     against as many calls with prompts of the mean length.
 
+    On a GPU a call of each length was made before, so that most graphs are captured.
+
     Args:
         model: the model: 'llama-1b', 'gpt2-small', or 'transformer-base' with sources.
         batch: number of prompts of a call.
@@ -64,10 +66,13 @@ class VariedLengths(Benchmark):
         self.model.eos = ()  # no token ends a sequence
         vocab = zoo.load_spec(self.spec).resolve()["model"][self.part]["vocab"]
         self.tokens = torch.randint(3, vocab, (self.batch, self.lengths.stop))
+        if device.type == "cuda":
+            for at in torch.randperm(len(self.lengths)).tolist():
+                self._generate(self.model, self.lengths[at], self.length)
 
     def check(self) -> None:
-        """Compare calls of several lengths, the last of which are padded, with the reference path:
-        the tokens of a language model, and the scores with sources."""
+        """Compare calls of several lengths, which are padded on a GPU, with the reference path: the
+        tokens of a language model, and the scores with sources."""
         reference, new = reference_copy(self.model), min(CHECKED, self.length)
         for length in self.lengths[:: max(1, len(self.lengths) // 8)]:
             found = self._generate(self.model, length, new)

@@ -36,9 +36,10 @@ NAMES = [
 ]
 
 
-def loss_and_gradients(module, batch, parameters):
+def loss_and_gradients(module, batch, parameters, enabled=True):
     torch.manual_seed(1)
-    with torch.autocast(next(iter(batch.values())).device.type, torch.bfloat16):
+    device = next(iter(batch.values())).device.type
+    with torch.autocast(device, torch.bfloat16, enabled=enabled):
         loss = module(batch)
     gradients = torch.autograd.grad(loss, parameters, materialize_grads=True, allow_unused=True)
     return loss, torch.cat([gradient.flatten().float() for gradient in gradients])
@@ -51,7 +52,7 @@ def loss_and_gradients(module, batch, parameters):
         *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in LARGE + NAMES),
     ],
 )
-def test_gradients_are_those_of_the_reference_path(name, device):
+def test_gradients_are_as_near_to_float32_as_those_of_the_reference_path(name, device):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch finds no CUDA device")
     torch.manual_seed(0)
@@ -63,7 +64,9 @@ def test_gradients_are_those_of_the_reference_path(name, device):
     batch = {key: value.to(device) for key, value in batch.items()}
     module = LossModule(model, zoo.objective(name).to(device))
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    loss, gradient = loss_and_gradients(module, batch, parameters)
-    found = loss_and_gradients(zoo.accelerate(module), batch, parameters)
-    torch.testing.assert_close(found[0], loss, rtol=1e-2, atol=1e-2)
-    assert (found[1] - gradient).norm() <= 0.1 * gradient.norm()
+    loss, gradient = loss_and_gradients(module, batch, parameters, enabled=False)
+    _, reference = loss_and_gradients(module, batch, parameters)
+    found, accelerated = loss_and_gradients(zoo.accelerate(module), batch, parameters)
+    torch.testing.assert_close(found.float(), loss, rtol=2e-2, atol=2e-2)
+    error, expected = (accelerated - gradient).norm(), (reference - gradient).norm()
+    assert error <= 1.5 * expected + 0.01 * gradient.norm()

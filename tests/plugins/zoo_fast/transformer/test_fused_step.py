@@ -323,7 +323,7 @@ def test_reasons_for_the_reference_path(monkeypatch):
         decoder.blocks[0].attention_scale = None
         decoder.blocks[0].attention.head_dim = 48
         assert reason() == "the width of a head is 48, not a multiple of 32"
-        decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32)
+        decoder.blocks[0].attention.query_norm = torch.nn.RMSNorm(32, device=DEVICE)
         assert reason() == "queries and keys have a norm"
         decoder.blocks[0].no_position = True
         assert reason() == "the layers differ in their positions"
@@ -332,7 +332,7 @@ def test_reasons_for_the_reference_path(monkeypatch):
         assert reason() == "the kernels do not compute the activation 'quick-gelu'"
         decoder.blocks[0].feed_forward.activation = activation
         norm = decoder.blocks[0].attention_norm
-        decoder.blocks[0].attention_norm = RMSNormPlusOne(norm.width, norm.eps)
+        decoder.blocks[0].attention_norm = RMSNormPlusOne(norm.width, norm.eps).to(DEVICE)
         assert reason() == "the norm is neither RMSNorm nor LayerNorm with weight and bias"
         decoder.blocks[0].attention_norm = norm
         decoder.blocks[0].window = 2
