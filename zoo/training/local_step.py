@@ -76,10 +76,16 @@ class LocalStep:
 
     def __call__(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
         """Update the weights; return the loss, and the gradient norm if it is clipped."""
+        loss = self.compute_gradients(batch)
+        return loss, self.optimise()
+
+    def compute_gradients(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """Add the gradients of a batch to those of the parameters; return the loss."""
         with self.autocast():
             loss = self.module(self.to_device(batch))
         loss.backward()
-        return loss.detach(), self.optimise()
+        detached: Tensor = loss.detach()
+        return detached
 
     def to_device(self, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Return the batch on the device."""

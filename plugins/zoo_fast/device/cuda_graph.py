@@ -25,6 +25,10 @@ _LOCK = threading.RLock()
 """Warm-up and capture change modes of torch and Python that are those of all threads."""
 
 
+class MissingMemory(torch.OutOfMemoryError):
+    """Raised by a function that had no effect, because memory was missing."""
+
+
 class GraphPool:
     """Memory and streams of captures.
 
@@ -107,8 +111,9 @@ class GraphedFunction:
 
     Nested capture is disabled during warm-up and capture: `is_capturing` is then true.
 
-    If the function waits for the device, which a graph cannot do, or capture fails, the function
-    is called as it is from then on, and ``reason`` says why. The graphs share one memory pool.
+    If the function waits for the device, which a graph cannot do, if capture fails, or if a call
+    raises `MissingMemory` that the graphs have, the function is called as it is from then on, and
+    ``reason`` says why. The graphs share one memory pool.
 
     Args:
         function: called with the inputs, by name, on the device.
@@ -164,10 +169,7 @@ class GraphedFunction:
         if capture.graph is None and capture.calls > self.warmup and self._has_room(capture):
             with _LOCK:
                 self._capture(capture, inputs)
-        if capture.graph is None:
-            with _WARMUPS if capture.calls <= self.warmup else contextlib.nullcontext():
-                return self._run_on_side_stream(inputs, check=capture.calls == self.warmup)
-        return capture.replay(inputs)
+        return self._call(capture, inputs) if capture.graph is None else capture.replay(inputs)
 
     def replay(self, inputs: Inputs) -> Any:
         """Return the outputs of the graph for inputs of this shape, None without one."""
@@ -176,6 +178,29 @@ class GraphedFunction:
             return None
         capture.calls += 1
         return capture.replay(inputs)
+
+    def _call(self, capture: _Capture, inputs: Inputs) -> Any:
+        """Call the function; if memory is missing, delete the graphs and call it again."""
+        state = torch.cuda.get_rng_state() if self.graphs else None
+        try:
+            with _WARMUPS if capture.calls <= self.warmup else contextlib.nullcontext():
+                return self._run_on_side_stream(inputs, check=capture.calls == self.warmup)
+        except MissingMemory:
+            if state is None:
+                raise
+        # The traceback of the error, which is gone now, has references to tensors.
+        torch.cuda.synchronize()
+        self._delete_graphs("there is not enough memory for graphs of several shapes")
+        torch.cuda.empty_cache()
+        torch.cuda.set_rng_state(state)
+        return self.function(self._on_device(inputs))
+
+    def _delete_graphs(self, reason: str) -> None:
+        """Delete all graphs, and call the function as it is from now on."""
+        self.reason = reason
+        self._captures.clear()
+        self.bytes = 0
+        self._pool.handle = self._pool.first = None  # of later captures
 
     def _on_device(self, inputs: Inputs) -> Inputs:
         if self.device is None:
@@ -237,11 +262,9 @@ class GraphedFunction:
             ):
                 outputs = self.function(fixed)
         except RuntimeError as error:
-            self.reason = f"capture failed: {str(_first(error)).splitlines()[0]}"
-            self._captures.clear()
-            self.bytes = 0
-            _end_failed_capture(pool.handle, state)
-            pool.handle = pool.first = None  # of later captures
+            handle = pool.handle
+            self._delete_graphs(f"capture failed: {str(_first(error)).splitlines()[0]}")
+            _end_failed_capture(handle, state)
             return
         if pool.first is None:
             pool.first = graph

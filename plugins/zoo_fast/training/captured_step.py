@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from zoo.acceleration.current_device import call_on, is_other_device
-from zoo.plugin import Acceleration, Call, reference
+from zoo.plugin import Acceleration, Call
 from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.compiled_function import use_compiled
-from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.cuda_graph import GraphedFunction, MissingMemory
 from zoo_fast.device.late_gradients import LateGradients
 from zoo_fast.training.capture import MAX_GRAPHS, make_capturable, why_not_captured
 from zoo_fast.training.length_padding import LengthPadding
@@ -115,5 +115,9 @@ class CapturedStep(Acceleration):
         that nothing is compiled for a shape that occurs once."""
         is_last = self._graphed is not None and self._graphed.is_last_warmup
         with use_compiled(compile=True) if is_last else nullcontext():
-            updated: tuple[Tensor, Tensor | None] = reference(target, "__call__")(batch)
-        return updated
+            try:
+                loss = target.compute_gradients(batch)
+            except torch.OutOfMemoryError as error:
+                target.optimiser.zero_grad(set_to_none=True)
+                raise MissingMemory(str(error)) from None
+            return loss, target.optimise()

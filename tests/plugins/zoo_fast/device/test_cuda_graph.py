@@ -4,8 +4,9 @@ import threading
 
 import pytest
 import torch
+from memory_kit import limited_memory
 
-from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.cuda_graph import GraphedFunction, MissingMemory
 
 
 @pytest.mark.gpu
@@ -52,3 +53,39 @@ def test_only_inputs_of_a_captured_shape_are_replayed():
     assert graphed.replay({"x": x[:2]}) is None
     graphed.reason = "a test"
     assert graphed.replay({"x": x}) is None
+
+
+@pytest.mark.gpu
+def test_graphs_are_deleted_if_another_shape_needs_their_memory():
+    size = 2**28
+
+    def total(inputs):
+        try:
+            large = torch.rand(size, device="cuda") + inputs["x"].sum()
+        except torch.OutOfMemoryError as error:
+            raise MissingMemory(str(error)) from None
+        return large.mean()
+
+    graphed = GraphedFunction(total)
+    x = torch.ones(4, device="cuda")
+    for _ in range(3):
+        graphed({"x": x})
+    assert graphed.graphs == 1
+    state = torch.cuda.get_rng_state()
+    with limited_memory(size):  # bytes, a quarter of what one tensor needs
+        found = graphed({"x": x[:2]})
+    assert (graphed.graphs, graphed.reason) == (
+        0,
+        "there is not enough memory for graphs of several shapes",
+    )
+    torch.cuda.set_rng_state(state)
+    assert torch.equal(found, total({"x": x[:2]}))
+
+
+@pytest.mark.gpu
+def test_missing_memory_without_graphs_is_an_error():
+    def fail(inputs):
+        raise MissingMemory("a test")
+
+    with pytest.raises(torch.OutOfMemoryError, match="a test"):
+        GraphedFunction(fail)({"x": torch.ones(4, device="cuda")})

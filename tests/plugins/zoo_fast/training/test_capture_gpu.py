@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+from memory_kit import limited_memory
 from training_kit import make_spec, set_dropout, weights, write_files
 
 import zoo
@@ -122,6 +123,37 @@ def test_a_batch_as_long_as_the_learned_positions_trains():
         shapes.append(LengthPadding(model)(batch)["source"].shape[1])
     assert why_not_captured(step) is None
     assert set(shapes) == {8, 10}
+
+
+def test_steps_go_on_without_graphs_that_have_the_memory_of_another_shape():
+    def make_step():
+        torch.manual_seed(0)
+        model = zoo.compose("transformer-tiny").to("cuda").train()
+        module = zoo.accelerate(LossModule(model, zoo.objective("transformer-tiny").to("cuda")))
+        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+        return LocalStep(module, model, optimiser, device=torch.device("cuda"))
+
+    plain, step = make_step(), make_step()
+    zoo.accelerate(plain, enabled=False)
+    zoo.accelerate(step, enabled=True)
+    generator = torch.Generator().manual_seed(0)
+    first, second = (plain.model.example(2048, length, generator) for length in (64, 72))
+    for _ in range(2):
+        plain(first)
+        step(first)
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    torch.manual_seed(1)
+    expected = [plain(first)[0], plain(second)[0]]
+    torch.manual_seed(1)
+    losses = [step(first)[0]]
+    torch.cuda.empty_cache()
+    size = torch.cuda.memory_reserved() - before  # of the graph
+    with limited_memory(size // 2):
+        losses.append(step(second)[0])
+    assert why_not_captured(step) == "there is not enough memory for graphs of several shapes"
+    torch.testing.assert_close(torch.stack(losses), torch.stack(expected), rtol=1e-4, atol=1e-5)
+    assert torch.cuda.memory_reserved() < before + size + size // 2
 
 
 def draw(inputs):
