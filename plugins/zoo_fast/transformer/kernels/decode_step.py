@@ -16,8 +16,11 @@ from zoo_fast.transformer.kernels import attention_triton
 from zoo_fast.transformer.kernels.linear_layers import (
     ACTIVATIONS,
     LayerInput,
+    PartialSums,
+    add_and_norm,
     linear,
     normed_input,
+    partial_linear,
     project_heads,
     tokens_per_cache,
 )
@@ -27,10 +30,15 @@ from zoo_transformer.feed_forward import FeedForward
 
 
 class _Rows(NamedTuple):
-    """Rows [R, D] and the norm that is still to be applied to them."""
+    """Rows [R, D] and the norm that is still to be applied to them.
+
+    Attributes:
+        sums: what is to be added to get the rows; ``x`` is not used then.
+    """
 
     x: Tensor
     norm: nn.Module | None
+    sums: PartialSums | None = None
 
 
 def run_blocks(
@@ -58,7 +66,7 @@ def run_blocks(
         rows = _self_attention(rows, state, block, index, interleaved=interleaved)
         if block.memory_dim:
             rows = _cross_attention(rows, state, block, index)
-        rows = _feed_forward(rows, block)
+        rows = _feed_forward(rows, block, is_last=index == len(blocks) - 1)
     tokens = tokens_per_cache(x, state)
     selected = rows.x[tokens - 1 :: tokens] if last is None else rows.x.index_select(0, last)
     rows = rows._replace(x=selected)
@@ -73,6 +81,10 @@ def run_blocks(
 
 def _enter(rows: _Rows, block: Block, norm: nn.Module) -> tuple[LayerInput, Tensor]:
     """Return the input of a sublayer and the rows to which its output is added."""
+    if rows.sums is not None:
+        normed, summed = add_and_norm(rows.sums, norm if rows.norm is None else rows.norm)
+        residual = summed if rows.norm is None else normed
+        return LayerInput(normed, None, None), residual
     if block.place == "pre":
         return normed_input(rows.x, norm), rows.x
     if rows.norm is None:
@@ -92,8 +104,7 @@ def _self_attention(
     queries = project_heads(sublayer, state, attention, index, interleaved=interleaved)
     keys, values = state.history[f"{index}.keys"], state.history[f"{index}.values"]
     context = _attend(attention, queries, keys, values, state, cached=True)
-    output = linear(LayerInput(context, None, None), attention.out, residual)
-    return _Rows(output, _after(block, norm))
+    return _leave(context, attention.out, residual, block, norm)
 
 
 def _cross_attention(rows: _Rows, state: CachedState, block: Block, index: int) -> _Rows:
@@ -103,23 +114,37 @@ def _cross_attention(rows: _Rows, state: CachedState, block: Block, index: int) 
     queries = queries.view(-1, attention.heads, attention.head_dim)
     keys, values = state.shared[f"{index}.keys"], state.shared[f"{index}.values"]
     context = _attend(attention, queries, keys, values, state, cached=False)
-    output = linear(LayerInput(context, None, None), attention.out, residual)
-    return _Rows(output, _after(block, norm))
+    return _leave(context, attention.out, residual, block, norm)
 
 
-def _feed_forward(rows: _Rows, block: Block) -> _Rows:
+def _feed_forward(rows: _Rows, block: Block, *, is_last: bool) -> _Rows:
     network: FeedForward = block.feed_forward
     assert block.feed_forward_norm is not None
     sublayer, residual = _enter(rows, block, block.feed_forward_norm)
     activation = ACTIVATIONS[network.activation]
-    down = network.down
     hidden = linear(sublayer, network.up, activation=activation, gate=network.gate)
-    output = linear(LayerInput(hidden, None, None), down, residual)
-    return _Rows(output, _after(block, block.feed_forward_norm))
+    return _leave(hidden, network.down, residual, block, block.feed_forward_norm, is_last=is_last)
 
 
-def _after(block: Block, norm: nn.Module) -> nn.Module | None:
-    return None if block.place == "pre" else norm
+def _leave(
+    x: Tensor,
+    layer: nn.Linear,
+    residual: Tensor,
+    block: Block,
+    norm: nn.Module,
+    *,
+    is_last: bool = False,
+) -> _Rows:
+    """Return the rows after the last layer of a sublayer with a norm.
+
+    Args:
+        is_last: whether the sublayer is the last one.
+    """
+    after = None if block.place == "pre" else norm
+    sums = None if is_last else partial_linear(x, layer, residual)
+    if sums is not None:
+        return _Rows(residual, after, sums)
+    return _Rows(linear(LayerInput(x, None, None), layer, residual), after)
 
 
 def _attend(

@@ -39,6 +39,7 @@ def linear(
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
     ROW_BLOCKS: tl.constexpr,
+    PARTS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
@@ -48,7 +49,12 @@ def linear(
     PDL: tl.constexpr,
     LINES: tl.constexpr,
 ):
-    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x))."""
+    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)).
+
+    With PARTS > 1 each program has K inputs of as many parts, and writes its products W x to the
+    output [PARTS, M, N] in float32.
+    """
+    first_input = tl.program_id(1) * K if PARTS > 1 else 0
     rows = tl.program_id(0) % ROW_BLOCKS * BM + tl.arange(0, BM)
     n = tl.program_id(0) // ROW_BLOCKS * BN + tl.arange(0, BN)
     shift = tl.zeros([BN], tl.float32)
@@ -57,7 +63,7 @@ def linear(
         shift = tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)
         if GATED:
             gate_shift = tl.load(gate_bias + n, mask=n < N, other=0.0).to(tl.float32)
-    place = tl.minimum(n, N - 1).to(tl.int64) * K
+    place = tl.minimum(n, N - 1).to(tl.int64) * K * PARTS + first_input
     first_rows, second_rows = weight + place, gate + place
     loaded = load_weights(
         first_rows,
@@ -79,7 +85,7 @@ def linear(
         at = residual + rows[:, None] * residual_m + n[None, :]
         added = tl.load(at, mask=mask, other=0.0).to(tl.float32)
     acc, gates = products(
-        x,
+        x + first_input,
         loaded,
         first_rows,
         second_rows,
@@ -102,6 +108,10 @@ def linear(
         SLICES,
         STAGES,
     )
+    if PARTS > 1:
+        first = tl.program_id(1).to(tl.int64) * M * N
+        tl.store(output + first + rows[:, None] * N + n[None, :], acc, mask)
+        return
     acc += shift[None, :]
     if GATED:
         acc = activate(gates + gate_shift[None, :], ACTIVATION) * acc

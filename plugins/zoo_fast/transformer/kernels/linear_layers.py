@@ -19,6 +19,7 @@ from zoo_fast.transformer.cached_state import SLOTS, CachedState
 from zoo_fast.transformer.kernels import decoding_linear_triton, heads_triton, norm_triton
 from zoo_fast.transformer.kernels.tiles import (
     fit_stages,
+    input_parts,
     linear_tiles,
     norm_first,
     uses_library,
@@ -61,20 +62,58 @@ class LayerInput(NamedTuple):
         }
 
 
+class PartialSums(NamedTuple):
+    """Outputs of a linear layer that are still to be added.
+
+    Attributes:
+        parts: [P, R, N] products of parts of the inputs, in float32.
+        bias: [N], if there is one.
+        residual: [R, N].
+    """
+
+    parts: Tensor
+    bias: Tensor | None
+    residual: Tensor
+
+
 def normed_input(x: Tensor, norm: nn.Module | None) -> LayerInput:
     """Return the input of a kernel after a norm, which the kernel computes unless it is slower."""
     if norm is None or not norm_first(len(x), x.shape[1], x.dtype):
         return LayerInput(x, norm, None)
     output = torch.empty_like(x)
+    _norm_rows(x, norm, output)
+    return LayerInput(output, None, None)
+
+
+def add_and_norm(sums: PartialSums, norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """Return the norm of the outputs of a layer, and these outputs, [R, N] each."""
+    normed, summed = torch.empty_like(sums.residual), torch.empty_like(sums.residual)
+    _norm_rows(sums.residual, norm, normed, sums, summed)
+    return normed, summed
+
+
+def _norm_rows(
+    x: Tensor,
+    norm: nn.Module,
+    output: Tensor,
+    sums: PartialSums | None = None,
+    summed: Tensor | None = None,
+) -> None:
+    """Compute the norm of the rows, to which parts are added first, if there are some."""
     arguments = LayerInput(x, norm, output).arguments()
-    names = ("x", "norm_weight", "norm_bias", "K", "x_m", "eps", "NORM")
+    names = ("x", "norm_weight", "norm_bias", "M", "K", "x_m", "eps", "NORM")
+    bias = None if sums is None else sums.bias
     norm_triton.norm_rows[(len(x),)](
         output=output,
+        parts=x if sums is None else sums.parts,
+        bias=x if bias is None else bias,
+        summed=output if summed is None else summed,
+        PARTS=0 if sums is None else len(sums.parts),
+        HAS_BIAS=bias is not None,
         BK=triton.next_power_of_2(x.shape[1]),
         **{name: arguments[name] for name in names},
         **dependent_launch(x),
     )
-    return LayerInput(output, None, None)
 
 
 def project_heads(
@@ -144,10 +183,41 @@ def linear(
     if uses_library(len(x), N, x.dtype, paired=gate is not None):
         return _library_linear(inputs, layer, residual, activation=activation, gate=gate)
     output = x.new_empty(len(x), N)
-    tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
-    tiles = fit_stages(tiles, 1 if gate is None else 2, x.dtype, shared_memory(x.device))
+    _multiply(
+        inputs, weight, output, bias=bias, residual=residual, activation=activation, gate=gate
+    )
+    return output
+
+
+def partial_linear(x: Tensor, layer: nn.Linear, residual: Tensor) -> PartialSums | None:
+    """Compute a layer before a norm without the sums of its products; None if this is slower."""
+    (R, K), N = x.shape, len(layer.weight)
+    parts = input_parts(R, N, K, x.dtype)
+    if parts == 1:
+        return None
+    output = x.new_empty(parts, R, N, dtype=torch.float32)
+    _multiply(LayerInput(x, None, None), layer.weight, output, parts=parts)
+    return PartialSums(output, layer.bias, residual)
+
+
+def _multiply(
+    inputs: LayerInput,
+    weight: Tensor,
+    output: Tensor,
+    *,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    activation: int = 0,
+    gate: nn.Linear | None = None,
+    parts: int = 1,
+) -> None:
+    """Compute `linear` into the output [R, N], or its products into the output [parts, R, N]."""
+    x, (N, K) = inputs.x, weight.shape
+    paired = gate is not None
+    tiles = linear_tiles(len(x), N, K // parts, dtype=x.dtype, paired=paired)
+    tiles = fit_stages(tiles, 2 if paired else 1, x.dtype, shared_memory(x.device))
     row_blocks = triton.cdiv(len(x), tiles["BM"])
-    decoding_linear_triton.linear[(triton.cdiv(N, tiles["BN"]) * row_blocks,)](
+    decoding_linear_triton.linear[(triton.cdiv(N, tiles["BN"]) * row_blocks, parts)](
         weight=weight,
         bias=weight if bias is None else bias,
         gate=weight if gate is None else gate.weight,
@@ -157,15 +227,15 @@ def linear(
         N=N,
         residual_m=N if residual is None else residual.stride(0),
         ACTIVATION=activation,
-        GATED=gate is not None,
+        GATED=paired,
         HAS_BIAS=bias is not None,
         HAS_RESIDUAL=residual is not None,
         ROW_BLOCKS=row_blocks,
-        **inputs.arguments(),
+        PARTS=parts,
+        **inputs.arguments() | {"K": K // parts},
         **tiles,
         **dependent_launch(x),
     )
-    return output
 
 
 def _library_linear(

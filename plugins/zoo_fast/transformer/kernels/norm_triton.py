@@ -1,4 +1,4 @@
-"""Triton kernel of the norm before a linear layer, for few rows.
+"""Triton kernel of the norm before a linear layer, for few rows, and of the sum before it.
 
 Notation: M rows, K width.
 """
@@ -17,21 +17,37 @@ def norm_rows(
     norm_weight,  # [K]
     norm_bias,  # [K]
     output,  # [M, K]
+    parts,  # [PARTS, M, K]
+    bias,  # [K]
+    summed,  # [M, K], output
+    M,
     K,
     x_m,
     eps,
     NORM: tl.constexpr,
+    PARTS: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
     BK: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Compute LayerNorm or RMSNorm of one row; BK is at least K."""
+    """Compute LayerNorm or RMSNorm of one row, with PARTS > 0 of its sum with the parts and the
+    bias; BK is at least K."""
     row, k = tl.program_id(0), tl.arange(0, BK)
     if PDL:
         tl.extra.cuda.gdc_launch_dependents()
     scale, shift = load_norm(norm_weight, norm_bias, k, K, NORM)
+    added = tl.zeros([BK], tl.float32)
+    if HAS_BIAS:
+        added = tl.load(bias + k, mask=k < K, other=0.0).to(tl.float32)
     if PDL:
         tl.extra.cuda.gdc_wait()
-    values = tl.load(x + row * x_m + k, mask=k < K, other=0.0)[None, :]
+    values = tl.load(x + row * x_m + k, mask=k < K, other=0.0)
+    if PARTS > 0:
+        for part in tl.static_range(PARTS):
+            added += tl.load(parts + (part * M + row) * K + k, mask=k < K, other=0.0)
+        values = (values.to(tl.float32) + added).to(x.dtype.element_ty)
+        tl.store(summed + row * K + k, values, mask=k < K)
+    values = values[None, :]
     mean = tl.zeros([1], tl.float32)
     if NORM == LAYER:
         mean = tl.sum(values.to(tl.float32), 1) / K

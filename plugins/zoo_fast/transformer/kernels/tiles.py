@@ -173,6 +173,22 @@ def norm_first(M: int, K: int, dtype: torch.dtype) -> bool:
     return M > 1 and (K > 512 or (dtype == torch.float32 and M > SUMMED_ROWS))
 
 
+def input_parts(M: int, N: int, K: int, dtype: torch.dtype) -> int:
+    """Return into how many parts the inputs of a layer before a norm are divided, so that more
+    programs read its weights; the kernel of the norm adds their products.
+
+    The parts of narrow layers are so small that programs load their weights at once.
+    """
+    if dtype == torch.float32 or M > 16 or not norm_first(M, N, dtype):
+        return 1
+    if N <= 1024 and K <= 4096:
+        return next((K // size for size in (512, 256) if K % size == 0), 1)
+    parts = max(1, PROGRAMS * 16 // N)
+    while parts > 1 and K % (parts * 256):
+        parts -= 1
+    return parts
+
+
 def fit_stages(
     tiles: dict[str, int], matrices: int, dtype: torch.dtype, shared_memory: int
 ) -> dict[str, int]:

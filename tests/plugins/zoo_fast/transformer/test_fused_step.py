@@ -63,14 +63,14 @@ def interpreter(monkeypatch):
         monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
 
 
-def make_decoder(case, dim=128):
+def make_decoder(case, dim=128, layers=1, hidden=50):
     options, heads, network = CASES[case]
     attention = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32, **heads}
     embedding = {"type": "token", "vocab": 37, "dim": dim}
     if case == "interleaved":
         embedding["inner_dim"] = 16
-    decoder = {"type": "transformer", "layers": 1, "attention": attention, **options}
-    decoder["feed_forward"] = {"hidden": 50, **network}
+    decoder = {"type": "transformer", "layers": layers, "attention": attention, **options}
+    decoder["feed_forward"] = {"hidden": hidden, **network}
     if case in ("post-norm", "gpt"):
         encoder = {"type": "transformer", "layers": 1, "attention": attention}
         encoder["feed_forward"] = {"hidden": 8}
@@ -97,9 +97,13 @@ def make_memory(decoder, batch):
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("case", with_slow([*FIRST, "yarn"], [("gpt",), ("interleaved",)]))
-@torch.no_grad()
 def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
-    decoder = make_decoder(case)
+    compare_steps(case, batch)
+
+
+@torch.no_grad()
+def compare_steps(case, batch, layers=1):
+    decoder = make_decoder(case, layers=layers)
     memory = make_memory(decoder, batch)
     tokens = torch.randint(1, 37, (batch, 5), generator=torch.Generator().manual_seed(2)).to(DEVICE)
     expected = decoder(tokens, memory)
@@ -118,7 +122,43 @@ def test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch):
 
     for module in (decode_step, linear_layers):
         monkeypatch.setattr(module, "norm_first", lambda M, K, dtype: True)
-    test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
+    compare_steps(case, 2)
+
+
+@pytest.mark.parametrize("case", ["post-norm", "llama", "gpt"])
+def test_products_in_parts_that_the_norm_adds_give_the_same_logits(case, monkeypatch):
+    from zoo_fast.transformer.kernels import decode_step, linear_layers
+
+    added = []
+    monkeypatch.setattr(linear_layers, "input_parts", lambda M, N, K, dtype: 2 if M > 1 else 1)
+    add = decode_step.add_and_norm
+    monkeypatch.setattr(decode_step, "add_and_norm", lambda *given: added.append(1) or add(*given))
+    compare_steps(case, 2, layers=2)
+    assert len(added) == 2 * (3 if case == "llama" else 5)  # in two steps, not after the last layer
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(DEVICE == "cpu", reason="torch finds no CUDA device")
+@pytest.mark.parametrize("rows", [2, 16, 17])
+@pytest.mark.parametrize("case", ["post-norm", "llama", "gpt"])
+@torch.no_grad()
+def test_steps_in_bfloat16_are_as_near_to_float32_as_the_reference_path(case, rows, monkeypatch):
+    decoder = make_decoder(case, dim=640, layers=2, hidden=1024)
+    memory = make_memory(decoder, rows)
+    tokens = torch.randint(1, 37, (rows, 4), generator=torch.Generator().manual_seed(2)).to(DEVICE)
+
+    def logits(dtype):
+        states, summary = memory.states.to(dtype), memory.summary.to(dtype)
+        state, found = decoder.to(dtype).start(Memory(states, memory.mask, summary), steps=4), []
+        for part in tokens.split(1, dim=1):
+            result, state = decoder.step(part, state)
+            found.append(result)
+        return torch.cat(found, dim=1).float()
+
+    found = logits(torch.bfloat16)
+    monkeypatch.setenv("ZOO_TRITON", "off")
+    reference, exact = logits(torch.bfloat16), logits(torch.float32)
+    assert (found - exact).norm() <= 1.5 * (reference - exact).norm()
 
 
 @pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
@@ -143,7 +183,7 @@ def test_summed_products_give_the_same_logits(case, monkeypatch):
         return blocks | {"NORM_BK": 0 if K <= 64 else 64} | launch
 
     monkeypatch.setattr(linear_layers, "linear_tiles", tiles)
-    test_steps_after_a_prompt_equal_the_forward_pass(case, 2)
+    compare_steps(case, 2)
 
 
 @pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
@@ -165,7 +205,7 @@ def test_sliced_products_give_the_same_logits(case, monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 @torch.no_grad()
 def test_steps_of_many_rows_equal_the_forward_pass(case, rows):
-    test_steps_after_a_prompt_equal_the_forward_pass(case, rows)
+    compare_steps(case, rows)
 
 
 @pytest.mark.parametrize(

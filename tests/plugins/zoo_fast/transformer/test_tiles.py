@@ -16,6 +16,7 @@ from zoo_fast.transformer.kernels.tiles import (
     attention_tiles,
     fit_attention,
     fit_stages,
+    input_parts,
     linear_tiles,
     norm_first,
     uses_library,
@@ -102,6 +103,27 @@ def test_a_thread_sums_few_products_of_float32(outputs, inputs, matrices):
         assert tiles["BM"] <= 8
         sums = tiles["BM"] * tiles["BN"] * tiles["BK"] * matrices
         assert sums <= 128 * 32 * tiles["num_warps"]  # of 255 registers
+
+
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "parts"),
+    [
+        (768, 3072, 6),
+        (768, 768, 3),
+        (1024, 4096, 8),
+        (1024, 8192, 4),
+        (1024, 1000, 1),
+        (1280, 5120, 2),
+        (2048, 8192, 2),
+        (4096, 4096, 1),  # enough programs
+        (512, 2048, 1),  # no kernel of a norm follows
+    ],
+)
+def test_inputs_of_narrow_layers_are_divided(outputs, inputs, parts):
+    for rows in range(2, 17):
+        assert input_parts(rows, outputs, inputs, torch.bfloat16) == parts
+    for rows, dtype in ((1, torch.bfloat16), (17, torch.bfloat16), (4, torch.float32)):
+        assert input_parts(rows, outputs, inputs, dtype) == 1
 
 
 @pytest.mark.parametrize(
