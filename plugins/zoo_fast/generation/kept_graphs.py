@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from zoo.interfaces.module_parts import each_part
-from zoo_fast.device.cuda_graph import GraphedFunction, GraphPool, Inputs
+from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
+from zoo_fast.device.graph_pool import GraphPool
 
 MAX_KEPT = 32
 """Functions that are kept for each module; each has graphs for several shapes."""
