@@ -85,7 +85,6 @@ CROSS_CUTTING = {
         "plugins/zoo_huggingface/hf_whisper",
     ],
     "several components of a plugin": [
-        "plugins/zoo_fast/training/bfloat16",
         "plugins/zoo_recurrent/sequential",
         "plugins/zoo_show_attend_tell/hard_gradient",
         "plugins/zoo_transformer/bfloat16",

@@ -31,7 +31,7 @@ from zoo_lab.plan.memory_plan import make_batch
 from zoo_lab.plan.plan_options import BatchSize
 
 CALLS_BEFORE_CAPTURE = 2
-"""Steps of a shape, one in each epoch at least, before one is captured."""
+"""Steps of a shape before one is captured; most shapes occur in each epoch."""
 AHEAD = 10
 """Steps of a segment that are not measured: more than the batches that were made before it."""
 
@@ -111,7 +111,7 @@ class Pipeline(Measurement):
             yield from self.segment("cached", cached)
 
     def _steps_before_captures(self) -> int:
-        """Return after how many steps the steps of all shapes are captured, if they are."""
+        """Return after how many steps those of most shapes are captured."""
         if self.device.type != "cuda":
             return 0
         return sum(map(self.real.updates, range(CALLS_BEFORE_CAPTURE + 1)))

@@ -27,7 +27,8 @@ _LOCK = threading.RLock()
 
 
 class MissingMemory(torch.OutOfMemoryError):
-    """Raised by a function that had no effect, because memory was missing."""
+    """Raised by a function whose only effects, since memory was missing, were on buffers and on the
+    default random generator."""
 
 
 @dataclass
@@ -88,9 +89,9 @@ class GraphedFunction:
 
     Nested capture is disabled during warm-up and capture: `is_capturing` is then true.
 
-    If the function waits for the device, which a graph cannot do, if capture fails, or if a call
-    raises `MissingMemory` that the graphs have, the function is called as it is from then on, and
-    ``reason`` says why. The graphs share one memory pool.
+    If the function waits for the device, which a graph cannot do, or capture fails, the function
+    is called as it is from then on, and ``reason`` says why; so too, without its graphs, when a
+    call raises `MissingMemory`. The graphs share one memory pool.
 
     Args:
         function: called with the inputs, by name, on the device.

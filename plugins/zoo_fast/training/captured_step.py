@@ -119,5 +119,5 @@ class CapturedStep(Acceleration):
                 loss = target.compute_gradients(batch)
             except torch.OutOfMemoryError as error:
                 target.optimiser.zero_grad(set_to_none=True)
-                raise MissingMemory(str(error)) from None
+                raise MissingMemory(str(error)) from error
             return loss, target.optimise()

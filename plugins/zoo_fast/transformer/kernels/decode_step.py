@@ -135,9 +135,11 @@ def _leave(
     *,
     is_last: bool = False,
 ) -> _Rows:
-    """Return the rows after the last layer of a sublayer with a norm.
+    """Return the rows after a sublayer.
 
     Args:
+        layer: its last layer.
+        norm: its norm.
         is_last: whether the sublayer is the last one.
     """
     after = None if block.place == "pre" else norm

@@ -102,8 +102,8 @@ def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
 
 
 @torch.no_grad()
-def compare_steps(case, batch, layers=1):
-    decoder = make_decoder(case, layers=layers)
+def compare_steps(case, batch, **sizes):
+    decoder = make_decoder(case, **sizes)
     memory = make_memory(decoder, batch)
     tokens = torch.randint(1, 37, (batch, 5), generator=torch.Generator().manual_seed(2)).to(DEVICE)
     expected = decoder(tokens, memory)
@@ -133,7 +133,7 @@ def test_products_in_parts_that_the_norm_adds_give_the_same_logits(case, monkeyp
     monkeypatch.setattr(linear_layers, "input_parts", lambda M, N, K, dtype: 2 if M > 1 else 1)
     add = decode_step.add_and_norm
     monkeypatch.setattr(decode_step, "add_and_norm", lambda *given: added.append(1) or add(*given))
-    compare_steps(case, 2, layers=2)
+    compare_steps(case, 2, layers=2, hidden=300)  # a part is larger than a block
     assert len(added) == 2 * (3 if case == "llama" else 5)  # in two steps, not after the last layer
 
 
