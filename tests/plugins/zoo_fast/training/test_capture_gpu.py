@@ -153,7 +153,6 @@ def test_steps_go_on_without_graphs_that_have_the_memory_of_another_shape():
         losses.append(step(second)[0])
     assert why_not_captured(step) == "there is not enough memory for graphs of several shapes"
     torch.testing.assert_close(torch.stack(losses), torch.stack(expected), rtol=1e-4, atol=1e-5)
-    assert torch.cuda.memory_reserved() < before + size + size // 2
 
 
 def draw(inputs):

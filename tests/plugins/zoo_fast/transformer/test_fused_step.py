@@ -116,7 +116,6 @@ def compare_steps(case, batch, **sizes):
 
 
 @pytest.mark.parametrize("case", ["post-norm", "llama"])
-@torch.no_grad()
 def test_a_norm_in_a_separate_kernel_gives_the_same_logits(case, monkeypatch):
     from zoo_fast.transformer.kernels import decode_step, linear_layers
 
@@ -162,7 +161,6 @@ def test_steps_in_bfloat16_are_as_near_to_float32_as_the_reference_path(case, ro
 
 
 @pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
-@torch.no_grad()
 def test_products_of_the_library_give_the_same_logits(case, monkeypatch):
     from zoo_fast.transformer.kernels import linear_layers
 
@@ -173,7 +171,6 @@ def test_products_of_the_library_give_the_same_logits(case, monkeypatch):
 
 @pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
 @pytest.mark.skipif(DEVICE == "cuda", reason="on a GPU all tests have the tiles of float32")
-@torch.no_grad()
 def test_summed_products_give_the_same_logits(case, monkeypatch):
     from zoo_fast.transformer.kernels import linear_layers
 
@@ -187,7 +184,6 @@ def test_summed_products_give_the_same_logits(case, monkeypatch):
 
 
 @pytest.mark.parametrize("case", with_slow(FIRST, [("yarn",), ("gpt",), ("interleaved",)]))
-@torch.no_grad()
 def test_sliced_products_give_the_same_logits(case, monkeypatch):
     from zoo_fast.transformer.kernels import linear_layers
 
@@ -203,7 +199,6 @@ def test_sliced_products_give_the_same_logits(case, monkeypatch):
 @pytest.mark.skipif(DEVICE == "cpu", reason="torch finds no CUDA device")
 @pytest.mark.parametrize("rows", [8, 12, 20, 40])
 @pytest.mark.parametrize("case", CASES)
-@torch.no_grad()
 def test_steps_of_many_rows_equal_the_forward_pass(case, rows):
     compare_steps(case, rows)
 
