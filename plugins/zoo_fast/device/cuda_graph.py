@@ -27,8 +27,8 @@ _LOCK = threading.RLock()
 
 
 class MissingMemory(torch.OutOfMemoryError):
-    """Raised by a function whose only effects, since memory was missing, were on buffers and on the
-    default random generator."""
+    """Raised by a function whose only effect, since memory was missing, was on the default random
+    generator."""
 
 
 @dataclass
@@ -167,9 +167,10 @@ class GraphedFunction:
             if state is None:
                 raise
         # The traceback of the error, which is gone now, has references to tensors.
-        torch.cuda.synchronize()
-        self._delete_graphs("there is not enough memory for graphs of several shapes")
-        torch.cuda.empty_cache()
+        with _LOCK:
+            torch.cuda.synchronize()
+            self._delete_graphs("there is not enough memory for graphs of several shapes")
+            torch.cuda.empty_cache()
         torch.cuda.set_rng_state(state)
         return self.function(self._on_device(inputs))
 
@@ -218,7 +219,8 @@ class GraphedFunction:
                         outputs = self.function(moved)
                 finally:
                     self.is_last_warmup = False
-                self.reason = found[0] if found else None
+                if found:
+                    self._delete_graphs(found[0])
         torch.cuda.current_stream().wait_stream(stream)
         return outputs
 

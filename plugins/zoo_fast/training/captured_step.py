@@ -114,10 +114,19 @@ class CapturedStep(Acceleration):
         """Make a step that is not captured; the last one before a capture compiles functions, so
         that nothing is compiled for a shape that occurs once."""
         is_last = self._graphed is not None and self._graphed.is_last_warmup
+        # Only with graphs, which can be deleted, the step begins again.
+        begins_again = self._graphed is not None and self._graphed.graphs > 0
+        buffers = list(target.module.buffers()) if begins_again else []
         with use_compiled(compile=True) if is_last else nullcontext():
+            before: list[Tensor] = []
             try:
+                before += [buffer.clone() for buffer in buffers]
                 loss = target.compute_gradients(batch)
             except torch.OutOfMemoryError as error:
                 target.optimiser.zero_grad(set_to_none=True)
+                for buffer, value in zip(
+                    buffers, before, strict=False
+                ):  # too few if one is missing
+                    buffer.copy_(value)
                 raise MissingMemory(str(error)) from error
             return loss, target.optimise()

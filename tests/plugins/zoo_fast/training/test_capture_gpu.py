@@ -125,11 +125,23 @@ def test_a_batch_as_long_as_the_learned_positions_trains():
     assert set(shapes) == {8, 10}
 
 
+class CountingLoss(LossModule):
+    """Counts its calls in a buffer, as statistics of BatchNorm do."""
+
+    def __init__(self, model, objective):
+        super().__init__(model, objective)
+        self.register_buffer("calls", torch.zeros((), device="cuda"))
+
+    def forward(self, batch):
+        self.calls += 1
+        return super().forward(batch)
+
+
 def test_steps_go_on_without_graphs_that_have_the_memory_of_another_shape():
     def make_step():
         torch.manual_seed(0)
         model = zoo.compose("transformer-tiny").to("cuda").train()
-        module = zoo.accelerate(LossModule(model, zoo.objective("transformer-tiny").to("cuda")))
+        module = zoo.accelerate(CountingLoss(model, zoo.objective("transformer-tiny").to("cuda")))
         optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
         return LocalStep(module, model, optimiser, device=torch.device("cuda"))
 
@@ -153,6 +165,9 @@ def test_steps_go_on_without_graphs_that_have_the_memory_of_another_shape():
         losses.append(step(second)[0])
     assert why_not_captured(step) == "there is not enough memory for graphs of several shapes"
     torch.testing.assert_close(torch.stack(losses), torch.stack(expected), rtol=1e-4, atol=1e-5)
+    assert step.module.calls == plain.module.calls == 4
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < before + size // 2
 
 
 def draw(inputs):

@@ -13,6 +13,7 @@ from zoo.training.local_step import LocalStep, LossModule
 from zoo.training.processes import Processes
 from zoo.training.step import GlobalStep
 from zoo.training.trainer import Trainer
+from zoo_fast.device.cuda_graph import MissingMemory
 from zoo_fast.training import captured_step
 
 
@@ -21,7 +22,7 @@ class NotGraphed:
 
     def __init__(self, function, *, max_graphs, device):
         self.function, self.reason = function, None
-        self.is_last_warmup = False
+        self.is_last_warmup, self.graphs = False, 0
         self.shapes = []
 
     def __call__(self, inputs):
@@ -85,6 +86,34 @@ def test_after_a_failure_steps_are_plain(made):
     second, _ = step(batch)
     assert second < first
     assert len(made[0].shapes) == 1
+
+
+class FailingLoss(LossModule):
+    """Counts its calls in a buffer; some fail, as if memory was missing."""
+
+    def __init__(self, model, objective):
+        super().__init__(model, objective)
+        self.register_buffer("calls", torch.zeros(()))
+        self.fails = False
+
+    def forward(self, batch):
+        self.calls += 1
+        if self.fails:
+            raise torch.OutOfMemoryError("a test")
+        return super().forward(batch)
+
+
+def test_a_step_without_memory_leaves_the_buffers_for_one_without_graphs(made):
+    step = make_step()
+    step.module = FailingLoss(step.model, step.module.objective)
+    zoo.accelerate(step)
+    batch = step.model.example(3, 5, torch.Generator().manual_seed(0))
+    step(batch)
+    made[0].graphs, step.module.fails = 1, True
+    with pytest.raises(MissingMemory, match="a test"):
+        step(batch)
+    assert step.module.calls == 1
+    assert all(parameter.grad is None for parameter in step.parameters)
 
 
 def test_copies_are_plain(made):
