@@ -3,6 +3,7 @@
 from zoo.acceleration.binding import accelerate, is_accelerated, plain_class, reference
 from zoo.acceleration.module_hooks import has_hooks, has_own_hooks
 from zoo.acceleration.paths import ModulePath, module_paths
+from zoo.acceleration.preparation import prepare
 
 __all__ = [
     "ModulePath",
@@ -12,5 +13,6 @@ __all__ = [
     "is_accelerated",
     "module_paths",
     "plain_class",
+    "prepare",
     "reference",
 ]

@@ -66,7 +66,14 @@ def build_model(
     opened = open_base(artifact, base) if needs_base else None
     resolved = resolve_versions(header, complete_tensors(artifact, opened), registry)
     _check_memory(header, list(resolved.tensors.values()), device, dtype)
-    model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
+    model = load_weights(
+        header.path,
+        resolved.spec,
+        resolved.tensors,
+        device=device,
+        dtype=dtype,
+        registry=registry,
+    )
     resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
     model.base = None if opened is None else str(opened.header.path)

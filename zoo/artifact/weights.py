@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from zoo.acceleration import prepare
 from zoo.artifact.layout import DTYPE_NAMES
 from zoo.errors import ArtifactError, SpecError
 from zoo.interfaces import Model
 from zoo.interfaces.module_parts import COMPILED, each_part
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.registry.work_limit import MAX_BYTES, WorkLimit
 from zoo.spec.composition import attach_metadata, build_on_meta
 from zoo.spec.meta import SkipInit
@@ -58,11 +60,13 @@ def load_weights(
     *,
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
+    registry: ComponentRegistry | None = None,
 ) -> Model:
     """Build the model of a spec with these weights, without a copy if device and dtype match.
 
     Args:
         device: the device of the model; default: each tensor stays on its device.
+        registry: its accelerations prepare the first call on the device meanwhile.
     """
     try:
         tree = build_on_meta(spec.model_only())
@@ -74,6 +78,8 @@ def load_weights(
     expected = named_tensors(model)
     check_tensors(source, tensors, expected)
     modules = each_part(model)
+    if device is not None and registry is not None:
+        prepare(model, device, registry)
 
     def move(tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
         if dtype is None and (device is None or tensor.device == device):

@@ -94,6 +94,15 @@ class Acceleration(Component, ABC):
         """
         return None
 
+    @classmethod
+    def prepare(cls, device: torch.device) -> None:
+        """Import and read what the first call on a device needs.
+
+        Called once in a process, in a thread of its own, when `load` or `compose` begins to put a
+        model with an object of the class on the device.
+        """
+        return
+
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         """Yield calls on the default device for the laws: usual and odd shapes, one query, one key,
         masked rows. By default there are none: `zoo.testing.check` raises, and other runs of the

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from zoo.acceleration import prepare
 from zoo.adapters.attachment import attach, reset_adapters
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Entry, Model
@@ -51,6 +52,7 @@ def compose(
     what = f"the model of spec '{spec.name}'"
     check_memory(what, model_bytes(tree.part), torch.device("cpu"))
     check_memory(what, model_bytes(tree.part, target_dtype), target_device)
+    prepare(tree.part, target_device, registry)
     return build_model(spec, valid_seed).to(device=target_device, dtype=target_dtype)
 
 

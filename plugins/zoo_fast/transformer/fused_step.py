@@ -18,17 +18,13 @@ from zoo.interfaces.module_parts import each_part
 from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
 from zoo_fast.active_dropout import active_p
 from zoo_fast.attention.softmax_dropout import why_not_softmax
+from zoo_fast.device.first_call import prepare_kernels
 from zoo_fast.device.triton_support import why_not_triton_on
 from zoo_fast.generation.padded_prompts import ProcessesPadded
 from zoo_fast.transformer.block_dropout import why_not_block_dropout
 from zoo_fast.transformer.cached_state import SLOTS, CachedState, RaggedState
 from zoo_fast.transformer.matrices import lookup_table, output_matrix
-from zoo_fast.transformer.positions import (
-    added_vectors,
-    is_interleaved,
-    rotation,
-    why_not_tables,
-)
+from zoo_fast.transformer.positions import is_interleaved, position_tables, why_not_tables
 from zoo_fast.transformer.residual import why_not_norm
 from zoo_transformer.block import layer_list
 from zoo_transformer.feed_forward import FeedForward
@@ -39,6 +35,13 @@ SOURCE_BLOCK = 32
 MAX_PROMPT_TOKENS = 64
 """Tokens of all prompts up to which the kernels of a step process them faster; 32 in float32."""
 KERNEL_ACTIVATIONS = ("relu", "silu", "gelu", "gelu-tanh")
+STEP_KERNELS = (
+    "zoo_fast.generation.kernels.update",
+    "zoo_fast.sampling.kernels.candidates",
+    "zoo_fast.transformer.kernels.decode_step",
+    "zoo_fast.transformer.kernels.embed",
+)
+"""The modules with the kernels of a step of generation."""
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -68,6 +71,11 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             return f"the dtype is not one of {', '.join(map(str, _DTYPES))}"
         return why_not_tables(target.position) or why_not_blocks(target) or _why_not_kernels(target)
 
+    @classmethod
+    def prepare(cls, device: torch.device) -> None:
+        if why_not_triton_on(device.type) is None:
+            prepare_kernels(device, STEP_KERNELS)
+
     def start(
         self, target: TransformerDecoder, memory: Memory, *, steps: int
     ) -> CachedState | Declined:
@@ -91,7 +99,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
             "at": torch.zeros(R, dtype=torch.long, device=device),
             SLOTS: torch.zeros(R, steps, dtype=torch.int16, device=device),
         }
-        tables = _tables(target, steps, like)
+        tables = position_tables(target.position, steps, like)
         return CachedState(rows=rows, history=history, shared=shared, tables=tables)  # type: ignore[call-arg]
 
     def step(
@@ -271,16 +279,6 @@ def _why_not_attention(attention: Attention) -> str | None:
     if attention.project != "qkv" or attention.merge != "concat":
         return "the attention does not project or concatenate its heads"
     return None
-
-
-def _tables(decoder: TransformerDecoder, steps: int, like: Tensor) -> dict[str, Tensor]:
-    """Return the vectors or the angles of the positions."""
-    if decoder.position is None:
-        return {}
-    added = added_vectors(decoder.position, steps, like)
-    angles = rotation(decoder.position, steps, like)
-    tables = {} if added is None else {"added": added}
-    return tables if angles is None else {**tables, "cos": angles.cos, "sin": angles.sin}
 
 
 def _pad_source(memory: Memory) -> Memory:

@@ -46,6 +46,16 @@ def _rotary(position: Rotary, length: int, like: Tensor) -> Angles:
     return Angles(*position.table.rows(length, 0, like))
 
 
+def position_tables(position: Position | None, length: int, like: Tensor) -> dict[str, Tensor]:
+    """Return the vectors "added", and "cos" and "sin" of the angles, of the first positions."""
+    if position is None:
+        return {}
+    added = added_vectors(position, length, like)
+    angles = rotation(position, length, like)
+    tables = {} if added is None else {"added": added}
+    return tables if angles is None else {**tables, "cos": angles.cos, "sin": angles.sin}
+
+
 def is_interleaved(position: Position | None) -> bool:
     """Whether angles rotate dimensions (2i, 2i + 1), not (i, i + d/2)."""
     return isinstance(position, Rotary) and position.layout == "interleaved"

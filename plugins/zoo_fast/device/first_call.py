@@ -1,0 +1,38 @@
+"""What a first call reads besides its compiled kernels."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+
+import torch
+import torch.nn.functional as F
+
+
+def prepare_kernels(device: torch.device, modules: Iterable[str]) -> None:
+    """Import the modules of kernels, compute the keys with which Triton finds compiled kernels on
+    the disk, and load the libraries of products and attention."""
+    for name in modules:
+        import_module(name)
+    _load_libraries(device)
+    with contextlib.suppress(ImportError):
+        from triton.runtime.cache import triton_key
+
+        triton_key()  # hashes Triton's own files
+    with contextlib.suppress(ImportError):
+        import_module("triton.experimental.gluon.nvidia.hopper")  # by the first launch
+    from triton.runtime.jit import JITFunction
+
+    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("zoo_fast.")]
+    for module in loaded:
+        for value in list(vars(module).values()):
+            if isinstance(value, JITFunction):
+                _ = value.cache_key  # of its source and of the functions that it calls
+
+
+def _load_libraries(device: torch.device) -> None:
+    x = torch.zeros(1, 1, 64, 64, dtype=torch.bfloat16, device=device)
+    F.linear(x, x[0, 0])
+    F.scaled_dot_product_attention(x, x, x, is_causal=True)

@@ -1,0 +1,50 @@
+"""Preparation of first calls, while a model goes to its device."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from zoo.acceleration.binding import plain_class
+from zoo.acceleration.conditions import is_off
+from zoo.interfaces import Acceleration
+from zoo.interfaces.module_parts import each_part
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+
+_LOG = logging.getLogger(__name__)
+_PREPARED: set[tuple[type[Acceleration], torch.device]] = set()
+
+
+def prepare(
+    model: nn.Module, device: torch.device, registry: ComponentRegistry | None = None
+) -> None:
+    """Call `Acceleration.prepare` of the accelerations that serve parts of a model, in a thread.
+
+    Each is called once in a process for a device other than the CPU. The model can be on the meta
+    device.
+    """
+    if device.type in ("cpu", "meta") or is_off():
+        return
+    found = (registry or default_registry()).accelerations
+    served = {cls for part in each_part(model) for cls in found.get(plain_class(part), ())}
+    new = {(cls, device) for cls in served if _prepares(cls)} - _PREPARED
+    if new:
+        _PREPARED.update(new)
+        classes = sorted((cls for cls, _ in new), key=lambda cls: cls.name)
+        threading.Thread(target=_run, args=(classes, device), name="zoo-prepare").start()
+
+
+def _prepares(cls: type[Acceleration]) -> bool:
+    return cls.prepare.__func__ is not Acceleration.prepare.__func__  # type: ignore[attr-defined]
+
+
+def _run(classes: Iterable[type[Acceleration]], device: torch.device) -> None:
+    for cls in classes:
+        try:
+            cls.prepare(device)
+        except Exception as error:  # the first call does it again, and reports it
+            _LOG.info("acceleration '%s' is not prepared: %s", cls.name, error)
