@@ -23,6 +23,8 @@ from zoo_fast.generation.part_settings import read_settings
 
 MAX_BYTES = 2**30
 """Larger outputs are not captured, since a graph keeps its outputs."""
+SMALL_BYTES = 2**16
+"""Larger tensors are not copied as bytes."""
 
 _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
@@ -201,6 +203,31 @@ def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
             own[0].copy_(others[0])
         else:
             torch._foreach_copy_(own, others)
+
+
+def copy_small_into(targets: list[Tensor], sources: list[Tensor]) -> None:
+    """Copy tensors with one kernel for all small ones, as bytes, and one for each dtype of others.
+
+    The views take the host longer than further kernels, so this is for what is captured.
+    """
+    pairs = list(zip(targets, sources, strict=True))
+    pairs = [(_bytes(t), _bytes(s)) if _is_small(t, s) else (t, s) for t, s in pairs]
+    copy_into([target for target, _ in pairs], [source for _, source in pairs])
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.view(-1).view(torch.uint8)
+
+
+def _is_small(target: Tensor, source: Tensor) -> bool:
+    """Whether two tensors are small and have their values in the same order."""
+    return (
+        target.nbytes <= SMALL_BYTES
+        and target.dtype == source.dtype
+        and target.shape == source.shape
+        and target.is_contiguous()
+        and source.is_contiguous()
+    )
 
 
 def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,11 @@ from zoo.generation.search import DecodeState, find_invalid, parent_rows, update
 from zoo.plugin import Decoder, DecodeRequest, SearchState, State
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.triton_support import why_not_triton
-from zoo_fast.generation.captured_calls import copy_into
+from zoo_fast.generation.captured_calls import copy_into, copy_small_into
 from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch, to_scalar
 from zoo_fast.generation.known_samplers import is_known
 from zoo_fast.generation.selection import can_capture, select_next
+from zoo_fast.generation.state_items import reordered_table
 from zoo_fast.generation.tensors_by_name import (
     find_change,
     flatten_sampler,
@@ -126,7 +127,7 @@ class CapturedSteps:
             if changed is not None:
                 break
             if not self._selects:
-                self._select(logits, length)
+                self._select(logits, self._state(), length)
             length += 1
             search = replace(fixed, cur_len=length)
             yield DecodeState(prompts, search, decoder_state, self._tensors["invalid"])
@@ -163,13 +164,16 @@ class CapturedSteps:
         if self._change is not None:
             self._changed = state
             return logits
-        self._write(flatten_state(state))
+        changed = self._separate(flatten_state(state))
         if self._selects:
-            self._select(logits)
+            # Written with the results of the selection, in one kernel.
+            self._select(logits, unflatten_state(self._tensors | changed, self._structure))
+        else:
+            self._write(changed)
         return logits
 
-    def _select(self, logits: Tensor, length: int | None = None) -> None:
-        """Select the next tokens from the logits [B * W, 1, V] and reorder the state.
+    def _select(self, logits: Tensor, state: State, length: int | None = None) -> None:
+        """Select the next tokens from the logits [B * W, 1, V]; reorder and write the state.
 
         If the selection is not captured, the length of the tokens is needed.
         """
@@ -182,34 +186,43 @@ class CapturedSteps:
         B, W = search.scores.shape
         logits = logits.view(B, W, search.task.vocab)
         selected = select_next(search, logits, self._request, prompts)
+        table = reordered_table(state) if W > 1 else None
         if isinstance(search, FixedSearch) and why_not_triton(logits) is None:
             from zoo_fast.generation.kernels.update import update_in_place
 
             fixed = {name: self._tensors[name] for name in ("invalid", "last_tokens")}
-            update_in_place(search, selected, **fixed)
-            search.cur_len.add_(1)
-            updated = flatten_sampler(selected.sampler_state)
+            next_len = update_in_place(search, selected, **fixed, table=table)
+            updated = flatten_sampler(selected.sampler_state) | {"cur_len": next_len}
         else:
+            table = None
             invalid = find_invalid(search, selected)
             search = update_search(search, selected)
             updated = flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
             updated["last_tokens"] = search.last_tokens()
             if length is not None:
                 self._tensors["cur_len"].add_(1)
-        if W > 1:
-            rows = parent_rows(selected.selection.parents)
-            updated |= flatten_state(self._state().reorder(rows))
-        self._write(updated)
+        if W > 1 and table is None:
+            state = state.reorder(parent_rows(selected.selection.parents))
+        self._write(updated | flatten_state(state), copy_small_into)
 
-    def _write(self, updated: dict[str, Tensor]) -> None:
-        """Copy values to the fixed tensors; one that shares memory with them is copied first."""
+    def _write(
+        self,
+        updated: dict[str, Tensor],
+        copy: Callable[[list[Tensor], list[Tensor]], None] = copy_into,
+    ) -> None:
+        """Copy values to the fixed tensors."""
+        changed = self._separate(updated)
+        copy([self._tensors[name] for name in changed], list(changed.values()))
+
+    def _separate(self, updated: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the values that are not the fixed tensors, without those that share memory with
+        them, which are copied."""
         fixed = {tensor.untyped_storage().data_ptr() for tensor in self._tensors.values()}
-        changed = {
+        return {
             name: tensor.clone() if tensor.untyped_storage().data_ptr() in fixed else tensor
             for name, tensor in updated.items()
             if tensor is not self._tensors[name]
         }
-        copy_into([self._tensors[name] for name in changed], list(changed.values()))
 
     def _state(self) -> State:
         return unflatten_state(self._tensors, self._structure)

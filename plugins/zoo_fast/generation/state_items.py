@@ -1,4 +1,4 @@
-"""The state of a decoder for some items of its batch, by the class of the state."""
+"""The state of a decoder for some items of its batch or in another order, by its class."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from zoo_fast.by_class import ByClass
 def select_items(state: State, items: Tensor, rows: Tensor) -> State | None:
     """Return the state of some items, given their indices [n] and those of their hypotheses
     [n * W]."""
+
+
+@ByClass
+def reordered_table(state: State) -> Tensor | None:
+    """Return the small tensor [B * W, n] whose rows `reorder` puts in the order of the hypotheses,
+    if that is all it does."""
 
 
 @select_items.register(State)

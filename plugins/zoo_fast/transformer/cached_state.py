@@ -14,7 +14,7 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import State
-from zoo_fast.generation.state_items import select_items, select_rows
+from zoo_fast.generation.state_items import reordered_table, select_items, select_rows
 
 SLOTS = "slots"
 """Name of the index of caches in a state: the row of the source at each position, [R, N]."""
@@ -116,6 +116,12 @@ def _select(state: CachedState, items: Tensor, rows: Tensor) -> CachedState:
         history=select_rows(state.history, rows),
         shared=select_rows(state.shared, items),
     )
+
+
+@reordered_table.register(RaggedState)
+@reordered_table.register(CachedState)
+def _slots(state: CachedState) -> Tensor:
+    return state.rows[SLOTS]
 
 
 def _repeat(tensors: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:

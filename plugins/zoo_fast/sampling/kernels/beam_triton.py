@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 
 NEVER = tl.constexpr(2)
+TAKEN = tl.constexpr(-(2**63))
+"""A rank below all others."""
 
 
 @triton.jit
@@ -24,9 +26,33 @@ def _penalise(scores, length, ALPHA: tl.constexpr, GNMT: tl.constexpr):
 
 
 @triton.jit
+def _rank(values, place):
+    """Return numbers that are ordered as values, none of which is NaN; of equal ones the lowest
+    place, at most 2^32 - 1, is first."""
+    # 0.0 is added because -0.0 and 0.0 are equal, but not their bits.
+    bits = (values + 0.0).to(tl.int32, bitcast=True)
+    ordered = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return (ordered.to(tl.int64) << 32) | (0xFFFFFFFF - place.to(tl.int64))
+
+
+@triton.jit
+def _value_of(rank):
+    """Return the value of a rank."""
+    ordered = (rank >> 32).to(tl.int32)
+    bits = tl.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered)
+    return bits.to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _place_of(rank):
+    """Return the place of a rank."""
+    return (0xFFFFFFFF - (rank & 0xFFFFFFFF)).to(tl.int32)
+
+
+@triton.jit
 def _pick(values, chosen):
-    """Return the only chosen value, 0 if there is none."""
-    return tl.sum(tl.where(chosen, values, 0), 0)
+    """Return the only chosen value of each row, 0 if there is none."""
+    return tl.sum(tl.where(chosen, values, 0), 1)
 
 
 @triton.jit
@@ -65,6 +91,7 @@ def beam_step(
     BW: tl.constexpr,
     BN: tl.constexpr,
     BC: tl.constexpr,
+    BE: tl.constexpr,
     BK: tl.constexpr,
     BT: tl.constexpr,
     PDL: tl.constexpr,
@@ -77,53 +104,56 @@ def beam_step(
     w, n, c, k = tl.arange(0, BW), tl.arange(0, BN), tl.arange(0, BC), tl.arange(0, BK)
     at, within = item * W + w, w < W
 
+    # All that does not depend on values is loaded first, so that it is waited for once.
     chunk = at[:, None] * C + c[None, :]
     chunk_mask = within[:, None] & (c < C)[None, :]
     maxima = tl.load(highest + chunk, mask=chunk_mask, other=float("-inf"))
     sums = tl.load(total + chunk, mask=chunk_mask, other=0.0)
+    place = at[:, None] * N + n[None, :]
+    mask = within[:, None] & (n < N)[None, :]
+    logit = tl.load(values + place, mask=mask, other=float("-inf"))
+    ended = tl.load(finished + at, mask=within, other=0) != 0
+    before = tl.load(scores + at, mask=within, other=float("-inf"))
+    old = tl.load(pool_scores + at, mask=within, other=float("-inf"))
+    done = tl.load(pool_done + item) != 0
+    count = tl.load(num_generated + item)
+    max_length = tl.load(length_limit)
+    column = tl.load(cur_len)
+    e = tl.arange(0, BE)
+    eos = tl.load(eos_ids + e, mask=e < E, other=-1)
+
     maximum = tl.max(maxima, 1)
     shift = tl.where(maximum == float("-inf"), 0.0, maximum)
     logsumexp = tl.log(tl.sum(sums * tl.exp(maxima - shift[:, None]), 1)) + maximum  # [BW]
     tl.store(nan_or_inf + at, ((logsumexp < float("inf")) == 0).to(tl.int8), mask=within)
 
-    ended = tl.load(finished + at, mask=within, other=0) != 0
-    place = at[:, None] * N + n[None, :]
-    mask = within[:, None] & (n < N)[None, :]
-    logit = tl.load(values + place, mask=mask, other=float("-inf"))
     # A finished hypothesis has padding as its only candidate.
     gain = tl.where(ended[:, None], tl.where(n == 0, 0.0, float("-inf"))[None, :],
                     logit - logsumexp[:, None])  # fmt: skip
-    before = tl.load(scores + at, mask=within, other=float("-inf"))
     possible = mask & (ended[:, None] | (logit > float("-inf"))) & (gain == gain)
     totals = tl.where(possible, before[:, None] + gain, float("-inf"))
     totals = tl.where(totals == totals, totals, float("-inf"))
 
     # The k best candidates, best first.
-    flat = w[:, None] * N + n[None, :]
-    score = tl.full([BK], float("-inf"), tl.float32)
-    token = tl.zeros([BK], tl.int64)
-    parent = tl.zeros([BK], tl.int32)
-    left = mask
+    ranks = tl.where(mask, _rank(totals, w[:, None] * N + n[None, :]), TAKEN)
+    best = tl.zeros([BK], tl.int64) + TAKEN
     for i in tl.static_range(K):
-        best = tl.max(tl.max(tl.where(left, totals, float("-inf")), 1), 0)
-        equal = left & (totals == best)
-        index = tl.min(tl.min(tl.where(equal, flat, 2147483647), 1), 0)
-        row = index // N
-        found = tl.load(candidates + item * W * N + index)
-        is_ended = tl.load(finished + item * W + row) != 0
-        score = tl.where(k == i, best, score)
-        token = tl.where(k == i, tl.where(is_ended, pad, found), token)
-        parent = tl.where(k == i, row, parent)
-        left = left & (flat != index)
+        first = tl.max(tl.max(ranks, 1), 0)
+        best = tl.where(k == i, first, best)
+        ranks = tl.where(ranks == first, TAKEN, ranks)
+    is_candidate = k < K
+    score = tl.where(is_candidate, _value_of(best), float("-inf"))
+    index = tl.where(is_candidate, _place_of(best), 0)
+    parent = index // N
+    found = tl.load(candidates + item * W * N + index)
+    is_ended = tl.load(finished + item * W + parent) != 0
+    token = tl.where(is_ended, pad, found)
 
-    count = tl.load(num_generated + item)
     count = tl.where(count < 1, 1, count)
-    max_length = tl.load(length_limit)
     last = count >= max_length
     ends = token != token
-    for e in tl.static_range(E):
-        ends = ends | (token == tl.load(eos_ids + e))
-    is_candidate = k < K
+    if E > 0:
+        ends = tl.max((token[:, None] == eos[None, :]).to(tl.int32), 1) > 0
     alive = is_candidate & (ends == 0)
     # Candidates that do not end come first, then those that do, with a score of -inf.
     order = tl.where(
@@ -139,38 +169,37 @@ def beam_step(
     tl.store(parents + where, parent.to(tl.int64), mask=goes_on)
     tl.store(new_scores + where, live_score, mask=goes_on)
 
-    # The best of the pool and of the candidates that end now.
-    done = tl.load(pool_done + item) != 0
+    # The best of the pool and of the candidates that end now; of equal ones, those of the pool.
     final = is_candidate & (ends | last) & (k < W) & (done == 0)
     length = tl.zeros([BK], tl.int32) + count.to(tl.int32)
     new = tl.where(final, _penalise(score, length, ALPHA, GNMT), float("-inf"))
-    old = tl.load(pool_scores + at, mask=within, other=float("-inf"))
-    old_left, new_left = within, is_candidate
-    column = tl.load(cur_len)
-    lowest = float("inf")
+    old_ranks = tl.where(within, _rank(old, w), TAKEN)
+    new_ranks = tl.where(is_candidate, _rank(new, W + k), TAKEN)
+    kept = tl.zeros([BW], tl.int64) + TAKEN
     for j in tl.static_range(W):
-        best_old = tl.max(tl.where(old_left, old, float("-inf")), 0)
-        best_new = tl.max(tl.where(new_left, new, float("-inf")), 0)
-        has_old = tl.max(old_left.to(tl.int32), 0)
-        from_pool = tl.where(best_old >= best_new, has_old, 0) != 0
-        old_index = tl.min(tl.where(old_left & (old == best_old), w, BW), 0)
-        new_index = tl.min(tl.where(new_left & (new == best_new), k, BK), 0)
-        kept = tl.where(from_pool, best_old, best_new)
-        old_left = old_left & (w != tl.where(from_pool, old_index, BW))
-        new_left = new_left & (k != tl.where(from_pool, BK, new_index))
-        lowest = tl.minimum(lowest, kept)
-        tl.store(new_pool_scores + item * W + j, kept)
-        source_row = _pick(parent, k == new_index)
-        last_token = _pick(token, k == new_index)
-        source = tl.where(from_pool, old_index, source_row)
-        for first in range(0, T, BT):
-            t = first + tl.arange(0, BT)
-            offset = (item * W + source) * T + t
-            row_old = tl.load(pool_tokens + offset, mask=t < T, other=0)
-            row_new = tl.load(tokens + offset, mask=t < T, other=0)
-            row_new = tl.where(t == column, last_token, row_new)
-            result = tl.where(from_pool, row_old, row_new)
-            tl.store(new_pool_tokens + (item * W + j) * T + t, result, mask=t < T)
+        first = tl.maximum(tl.max(old_ranks, 0), tl.max(new_ranks, 0))
+        kept = tl.where(w == j, first, kept)
+        old_ranks = tl.where(old_ranks == first, TAKEN, old_ranks)
+        new_ranks = tl.where(new_ranks == first, TAKEN, new_ranks)
+    kept_score = tl.where(within, _value_of(kept), float("inf"))
+    tl.store(new_pool_scores + at, kept_score, mask=within)
+    lowest = tl.min(kept_score, 0)
+    source = tl.where(within, _place_of(kept), 0)
+    from_pool = source < W
+    chosen = (source - W)[:, None] == k[None, :]
+    last_token = _pick(token[None, :], chosen)
+    old_row = item * W + tl.where(from_pool, source, 0)
+    new_row = item * W + tl.where(from_pool, 0, _pick(parent[None, :], chosen))
+    for start in range(0, T, BT):
+        t = start + tl.arange(0, BT)
+        inside = within[:, None] & (t < T)[None, :]
+        use_old = from_pool[:, None]
+        old_mask, new_mask = inside & use_old, inside & (use_old == 0)
+        row_old = tl.load(pool_tokens + old_row[:, None] * T + t[None, :], mask=old_mask, other=0)
+        row_new = tl.load(tokens + new_row[:, None] * T + t[None, :], mask=new_mask, other=0)
+        row_new = tl.where((t == column)[None, :], last_token[:, None], row_new)
+        result = tl.where(use_old, row_old, row_new)
+        tl.store(new_pool_tokens + at[:, None] * T + t[None, :], result, mask=inside)
 
     full = lowest > float("-inf")
     final_length = count

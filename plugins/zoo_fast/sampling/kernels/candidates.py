@@ -106,8 +106,9 @@ def beam_step(logits: Tensor, search: SearchState, count: int, config: BeamConfi
         BW=triton.next_power_of_2(W),
         BN=triton.next_power_of_2(C * count),
         BC=triton.next_power_of_2(C),
+        BE=triton.next_power_of_2(max(len(eos_ids), 1)),
         BK=triton.next_power_of_2(count),
-        BT=min(256, triton.next_power_of_2(T)),
+        BT=min(max(256, 2048 // W), triton.next_power_of_2(T)),
         **dependent_launch(logits),
     )
     return NextTokens(selection, updated, invalid)

@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 import torch
 
+import zoo
 from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import Decoder, DecodeRequest, GenerationInputs, Memory, State
@@ -14,6 +15,8 @@ from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_fast.generation.captured_steps import CapturedSteps
 from zoo_fast.generation.fast_loop import FastLoop
 from zoo_fast.generation.kept_steps import why_not_captured
+from zoo_fast.transformer.cached_state import SLOTS, CachedState
+from zoo_fast.transformer.example_calls import decoder_calls
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -94,6 +97,28 @@ def compare_with_loop(sampler, prompt, filters):
         compare_pools(found.sampler_state, expected.sampler_state)
         assert torch.equal(request.generator.get_state(), state_after)
     assert reused
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton does not interpret with a GPU")
+@torch.no_grad()
+def test_caches_that_are_not_reordered_follow_the_hypotheses(monkeypatch):
+    pytest.importorskip("triton")
+    torch.manual_seed(0)
+    decoder, memory, _ = next(decoder_calls(torch.float32))
+    torch.nn.init.normal_(decoder.embedding.table.weight, std=2.0)
+    request = make_request(Beam(width=3))
+    loop = make_loop(GenerationInputs(decoder, memory, bos=1, eos=2, pad=0), request)
+    *_, expected = islice(loop.steps(), 7)
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    zoo.accelerate(decoder)
+    first = loop.first()
+    assert isinstance(first.state, CachedState)
+    steps = CapturedSteps(decoder, request, first)
+    with closing(steps.run(request, first)) as run:
+        *_, found = islice(run, 6)
+    assert found.state.rows[SLOTS][:, :6].unique().numel() > 1
+    assert torch.equal(found.search.tokens, expected.search.tokens)
+    torch.testing.assert_close(found.search.scores, expected.search.scores, rtol=1e-5, atol=1e-5)
 
 
 def compare_pools(found, expected):
