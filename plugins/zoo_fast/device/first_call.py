@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Iterable
 from importlib import import_module
 
@@ -14,13 +15,11 @@ import torch.nn.functional as F
 def prepare_kernels(device: torch.device, modules: Iterable[str]) -> None:
     """Import the modules of kernels, compute the keys with which Triton finds compiled kernels on
     the disk, and load the libraries of products and attention."""
+    hashing = threading.Thread(target=_hash_triton)
+    hashing.start()
     for name in modules:
         import_module(name)
     _load_libraries(device)
-    with contextlib.suppress(ImportError):
-        from triton.runtime.cache import triton_key
-
-        triton_key()  # hashes Triton's own files
     with contextlib.suppress(ImportError):
         import_module("triton.experimental.gluon.nvidia.hopper")  # by the first launch
     from triton.runtime.jit import JITFunction
@@ -30,6 +29,15 @@ def prepare_kernels(device: torch.device, modules: Iterable[str]) -> None:
         for value in list(vars(module).values()):
             if isinstance(value, JITFunction):
                 _ = value.cache_key  # of its source and of the functions that it calls
+    hashing.join()
+
+
+def _hash_triton() -> None:
+    """Compute the hash of Triton's own files, which Triton keeps."""
+    with contextlib.suppress(ImportError):
+        from triton.runtime.cache import triton_key
+
+        triton_key()
 
 
 def _load_libraries(device: torch.device) -> None:

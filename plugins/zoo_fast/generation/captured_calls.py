@@ -17,14 +17,16 @@ from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces.module_parts import COMPILED, each_part
 from zoo.plugin import Declined
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
-from zoo_fast.device.triton_support import float32_products
+from zoo_fast.device.triton_support import float32_products, why_not_triton
 from zoo_fast.generation.kept_graphs import Function, max_bytes, module_graphs
 from zoo_fast.generation.part_settings import read_settings
 
 MAX_BYTES = 2**30
 """Larger outputs are not captured, since a graph keeps its outputs."""
 SMALL_BYTES = 2**16
-"""Larger tensors are not copied as bytes."""
+"""Larger tensors are not copied together with those of other dtypes."""
+MAX_SMALL = 16
+"""Tensors of one copy."""
 
 _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
@@ -206,23 +208,25 @@ def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
 
 
 def copy_small_into(targets: list[Tensor], sources: list[Tensor]) -> None:
-    """Copy tensors with one kernel for all small ones, as bytes, and one for each dtype of others.
+    """Copy tensors, the small ones in one kernel of Triton if it is available.
 
-    The views take the host longer than further kernels, so this is for what is captured.
+    This kernel starts while the one before still runs, as do those of a step around it.
     """
     pairs = list(zip(targets, sources, strict=True))
-    pairs = [(_bytes(t), _bytes(s)) if _is_small(t, s) else (t, s) for t, s in pairs]
+    small = [pair for pair in pairs if _is_small(*pair)][:MAX_SMALL]
+    if small and why_not_triton(*(target for target, _ in small)) is None:
+        from zoo_fast.generation.kernels.copy import copy_each
+
+        copy_each([target for target, _ in small], [source for _, source in small])
+        copied = {id(target) for target, _ in small}
+        pairs = [pair for pair in pairs if id(pair[0]) not in copied]
     copy_into([target for target, _ in pairs], [source for _, source in pairs])
 
 
-def _bytes(tensor: Tensor) -> Tensor:
-    return tensor.view(-1).view(torch.uint8)
-
-
 def _is_small(target: Tensor, source: Tensor) -> bool:
-    """Whether two tensors are small and have their values in the same order."""
+    """Whether two tensors are small, and have their values in the same order."""
     return (
-        target.nbytes <= SMALL_BYTES
+        0 < target.nbytes <= SMALL_BYTES
         and target.dtype == source.dtype
         and target.shape == source.shape
         and target.is_contiguous()

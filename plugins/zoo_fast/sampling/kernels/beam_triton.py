@@ -10,9 +10,9 @@ Notation: B items, W hypotheses, n candidates of a hypothesis, k candidates of a
 import triton
 import triton.language as tl
 
+from zoo_fast.sampling.kernels.ranks_triton import TAKEN, place_of, rank, value_of
+
 NEVER = tl.constexpr(2)
-TAKEN = tl.constexpr(-(2**63))
-"""A rank below all others."""
 
 
 @triton.jit
@@ -23,30 +23,6 @@ def _penalise(scores, length, ALPHA: tl.constexpr, GNMT: tl.constexpr):
     if GNMT:
         base = (5.0 + base) / 6.0
     return scores / tl.exp2(ALPHA * tl.log2(base))
-
-
-@triton.jit
-def _rank(values, place):
-    """Return numbers that are ordered as values, none of which is NaN; of equal ones the lowest
-    place, at most 2^32 - 1, is first."""
-    # 0.0 is added because -0.0 and 0.0 are equal, but not their bits.
-    bits = (values + 0.0).to(tl.int32, bitcast=True)
-    ordered = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-    return (ordered.to(tl.int64) << 32) | (0xFFFFFFFF - place.to(tl.int64))
-
-
-@triton.jit
-def _value_of(rank):
-    """Return the value of a rank."""
-    ordered = (rank >> 32).to(tl.int32)
-    bits = tl.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered)
-    return bits.to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _place_of(rank):
-    """Return the place of a rank."""
-    return (0xFFFFFFFF - (rank & 0xFFFFFFFF)).to(tl.int32)
 
 
 @triton.jit
@@ -135,15 +111,15 @@ def beam_step(
     totals = tl.where(totals == totals, totals, float("-inf"))
 
     # The k best candidates, best first.
-    ranks = tl.where(mask, _rank(totals, w[:, None] * N + n[None, :]), TAKEN)
+    ranks = tl.where(mask, rank(totals, w[:, None] * N + n[None, :]), TAKEN)
     best = tl.zeros([BK], tl.int64) + TAKEN
     for i in tl.static_range(K):
         first = tl.max(tl.max(ranks, 1), 0)
         best = tl.where(k == i, first, best)
         ranks = tl.where(ranks == first, TAKEN, ranks)
     is_candidate = k < K
-    score = tl.where(is_candidate, _value_of(best), float("-inf"))
-    index = tl.where(is_candidate, _place_of(best), 0)
+    score = tl.where(is_candidate, value_of(best), float("-inf"))
+    index = tl.where(is_candidate, place_of(best), 0)
     parent = index // N
     found = tl.load(candidates + item * W * N + index)
     is_ended = tl.load(finished + item * W + parent) != 0
@@ -173,18 +149,18 @@ def beam_step(
     final = is_candidate & (ends | last) & (k < W) & (done == 0)
     length = tl.zeros([BK], tl.int32) + count.to(tl.int32)
     new = tl.where(final, _penalise(score, length, ALPHA, GNMT), float("-inf"))
-    old_ranks = tl.where(within, _rank(old, w), TAKEN)
-    new_ranks = tl.where(is_candidate, _rank(new, W + k), TAKEN)
+    old_ranks = tl.where(within, rank(old, w), TAKEN)
+    new_ranks = tl.where(is_candidate, rank(new, W + k), TAKEN)
     kept = tl.zeros([BW], tl.int64) + TAKEN
     for j in tl.static_range(W):
         first = tl.maximum(tl.max(old_ranks, 0), tl.max(new_ranks, 0))
         kept = tl.where(w == j, first, kept)
         old_ranks = tl.where(old_ranks == first, TAKEN, old_ranks)
         new_ranks = tl.where(new_ranks == first, TAKEN, new_ranks)
-    kept_score = tl.where(within, _value_of(kept), float("inf"))
+    kept_score = tl.where(within, value_of(kept), float("inf"))
     tl.store(new_pool_scores + at, kept_score, mask=within)
     lowest = tl.min(kept_score, 0)
-    source = tl.where(within, _place_of(kept), 0)
+    source = tl.where(within, place_of(kept), 0)
     from_pool = source < W
     chosen = (source - W)[:, None] == k[None, :]
     last_token = _pick(token[None, :], chosen)

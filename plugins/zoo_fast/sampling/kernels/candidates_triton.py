@@ -8,6 +8,17 @@ Notation: R rows, V vocabulary, C chunks of a row, n best tokens of a chunk.
 import triton
 import triton.language as tl
 
+from zoo_fast.sampling.kernels.ranks_triton import (
+    TAKEN,
+    TAKEN_SHORT,
+    place_of,
+    rank,
+    short_place_of,
+    short_rank,
+    short_value_of,
+    value_of,
+)
+
 
 @triton.jit
 def best_of_chunks(
@@ -27,23 +38,36 @@ def best_of_chunks(
     if PDL:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
+    DTYPE: tl.constexpr = logits.dtype.element_ty
+    IS_SHORT: tl.constexpr = DTYPE.primitive_bitwidth == 16
     row, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     v = chunk * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(logits + row * logits_r + v, mask=v < V, other=float("-inf")).to(tl.float32)
+    loaded = tl.load(logits + row * logits_r + v, mask=v < V, other=float("-inf"))
+    x = loaded.to(tl.float32)
     maximum = tl.max(x, 0)
     # NaN and inf make the sum NaN.
     shift = tl.where(maximum == float("-inf"), 0.0, maximum)
     at = row * tl.num_programs(1) + chunk
     tl.store(highest + at, maximum)
     tl.store(total + at, tl.sum(tl.exp(x - shift), 0))
-    x = tl.where(v == excluded, float("-inf"), x)
+    place = tl.arange(0, BLOCK)
+    if IS_SHORT:
+        ranks = short_rank(loaded, place)
+        never = short_rank(tl.full([BLOCK], float("-inf"), tl.float32).to(DTYPE), place)
+        ranks = tl.where(v == excluded, never, ranks)
+    else:
+        ranks = rank(tl.where(v == excluded, float("-inf"), x), place)
     for i in tl.static_range(COUNT):
-        best, index = tl.max(x, 0, return_indices=True)
-        tl.store(values + at * COUNT + i, best)
-        # On a GPU the index of a chunk with NaN can be that of a lane after the last token.
-        token = tl.minimum(chunk * BLOCK + index, V - 1)
+        best = tl.max(ranks, 0)
+        if IS_SHORT:
+            value, index = short_value_of(best, DTYPE), short_place_of(best)
+            ranks = tl.where(ranks == best, TAKEN_SHORT, ranks)
+        else:
+            value, index = value_of(best), place_of(best)
+            ranks = tl.where(ranks == best, TAKEN, ranks)
+        tl.store(values + at * COUNT + i, value)
+        token = tl.minimum(chunk * BLOCK + index, V - 1)  # with NaN or few tokens any place
         tl.store(tokens + at * COUNT + i, token.to(tl.int64))
-        x = tl.where(tl.arange(0, BLOCK) == index, float("-inf"), x)
 
 
 @triton.jit

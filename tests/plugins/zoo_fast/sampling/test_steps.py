@@ -157,6 +157,21 @@ def test_a_step_equals_that_from_logprobs(sampler, case, path):
     assert_equal_steps(found, expected, ties=case.step is not None)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("sampler", [Greedy(), *BEAMS[:3]], ids=make_id)
+@torch.no_grad()
+def test_a_step_in_half_precision_equals_that_in_float32(sampler, dtype, path):
+    case = Case(vocab=300, impossible=250)
+    logits = make_logits(sampler, case).to(dtype)
+    logits[0, -1, 20:30] = 0.0
+    logits[0, -1, 25:30] = -0.0
+    steps = []
+    for each in (logits, logits.float()):
+        search, prompts = make_search(sampler, case)
+        steps.append(both_steps(sampler, search, prompts, each)[0])
+    assert_equal_steps(*steps)
+
+
 @pytest.mark.parametrize("value", [float("nan"), INF])
 @pytest.mark.parametrize("sampler", [*GREEDY, *BEAMS], ids=make_id)
 @torch.no_grad()
