@@ -24,6 +24,9 @@ from zoo.interfaces import Dataset, Examples, Model, Preprocessor
 from zoo.registry.blueprint import Blueprint
 from zoo.spec.training import Batching
 
+MAX_WORKERS = 8
+"""Largest number of processes that is chosen by default."""
+
 
 @dataclass(frozen=True)
 class Update:
@@ -261,7 +264,8 @@ def open_batches(
         evaluation: keep the order of the dataset.
         bad_data: raise DataError for an example that cannot be used, or leave it out.
         workers: number of processes that make batches; 0: this process. Default: this process for
-            texts and labels, whose batches take little time, and without `pin`; otherwise up to 4.
+            texts and labels, whose batches take little time, and without `pin`; otherwise one for
+            each core, up to 8.
         pin: copy batches to pinned memory, for fast transfer to a GPU.
         progress: called while texts are encoded.
 
@@ -287,6 +291,6 @@ def open_batches(
         found = f"all are skipped ({reasons})" if reasons else "it is empty"
         raise DataError(f"dataset '{dataset.name}' has no examples to use: {found}")
     if workers is None:
-        workers = 0 if reader.fits_table() or not pin else min(4, os.cpu_count() or 1)
+        workers = 0 if reader.fits_table() or not pin else min(MAX_WORKERS, os.cpu_count() or 1)
     loader = Loader(source, fail=bad_data == "fail", workers=workers, pin=pin)
     return Batches(reader, source, batching, skipped, loader)

@@ -44,7 +44,8 @@ def read_image(source: str | os.PathLike[str] | bytes) -> NDArray[np.uint8]:
             opened = io.BytesIO(source) if isinstance(source, bytes) else source
             with Image.open(opened, formats=_FORMATS) as image:
                 _check_depth(image)
-                pixels = np.asarray(_to_8_bits(ImageOps.exif_transpose(image)))
+                ImageOps.exif_transpose(image, in_place=True)
+                pixels = np.asarray(_to_8_bits(image))
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         raise too_large(f"the image has more than {bound:,} pixels", file) from None
     except (UnidentifiedImageError, SyntaxError):
@@ -65,6 +66,8 @@ def _check_depth(image: Any) -> None:
 
 
 def _to_8_bits(image: Any) -> Any:
+    if image.mode == "RGB":
+        return image  # `convert` would copy it
     if image.mode not in _GREY_MODES:
         return image.convert("RGB")
     if image.mode.startswith("I"):  # 16 bits, also in mode I

@@ -20,8 +20,8 @@ from zoo.data.worker_signals import (
 )
 from zoo.errors import DataError
 
-PREFETCH = 4
-"""Number of updates that are made ahead of their use, for each worker."""
+AHEAD = 16
+"""Number of updates that are made ahead of their use, but at least 2 for each worker."""
 
 
 class LoadingJob(NamedTuple):
@@ -137,7 +137,7 @@ class Loader:
                 sampler=self.sampler,
                 num_workers=self.workers,
                 persistent_workers=True,
-                prefetch_factor=PREFETCH,
+                prefetch_factor=max(2, AHEAD // self.workers),
                 pin_memory=self.pin,
                 worker_init_fn=leave_signals_to_parent,
             )
