@@ -64,7 +64,6 @@ def _image_spec(folder: Path) -> dict[str, Any]:
         "train": {
             "data": {"type": "image-folder", "folder": str(folder / "images")},
             "batch": {"items": 64},
-            "workers": 12,
         },
     }
 

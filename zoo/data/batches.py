@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from torch import Tensor
 
 from zoo.data.encoding import BadData, ProgressFunction, Skipped
+from zoo.data.kept_examples import keep_decoded
 from zoo.data.loading import LoadedUpdate, Loader, LoadingJob
 from zoo.data.order import Lengths, Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
@@ -256,7 +257,8 @@ def open_batches(
     """Open a dataset and return its batches for a model.
 
     Texts and labels are encoded now, also lists of them; images, audio and arrays when their batch
-    is loaded.
+    is loaded. Decoded images and recordings are kept in memory for the next epochs of a training,
+    as far as they fit.
 
     Args:
         blueprint: the dataset.
@@ -275,6 +277,9 @@ def open_batches(
     """
     dataset = blueprint.build()
     examples = dataset.open(evaluation=evaluation)
+    readers = min(MAX_WORKERS if pin else 0, os.cpu_count() or 1) if workers is None else workers
+    if not evaluation:
+        examples = keep_decoded(dataset, examples, readers)
     reader = ExampleReader(
         dataset, examples, model, preprocessors, seed=seed, evaluation=evaluation
     )
@@ -284,13 +289,12 @@ def open_batches(
         name = fingerprint(blueprint, model, reader, skipped, empty=empty)
         encoded = encode_examples(reader, skipped, fingerprint=name, empty=empty, progress=progress)
         source = table_source(reader, encoded, batching, skipped)
+        readers = workers or 0
     else:
         source = example_source(reader, batching, skipped)
     if not source.count(0):
         reasons = "; ".join(f"{count:,}: {why}" for why, count in skipped.counts.items())
         found = f"all are skipped ({reasons})" if reasons else "it is empty"
         raise DataError(f"dataset '{dataset.name}' has no examples to use: {found}")
-    if workers is None:
-        workers = 0 if reader.fits_table() or not pin else min(MAX_WORKERS, os.cpu_count() or 1)
-    loader = Loader(source, fail=bad_data == "fail", workers=workers, pin=pin)
+    loader = Loader(source, fail=bad_data == "fail", workers=readers, pin=pin)
     return Batches(reader, source, batching, skipped, loader)

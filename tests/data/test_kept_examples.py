@@ -1,0 +1,197 @@
+"""Decoded images are read from their files once, by all processes together."""
+
+import multiprocessing
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+from data_kit import CLASSIFIER, ListDataset, ListExamples, compose
+
+from zoo.data import kept_examples
+from zoo.data.batches import open_batches
+from zoo.data.kept_examples import KeptExamples, keep_decoded
+from zoo.errors import DataError
+from zoo.interfaces import Field
+from zoo.plugin import Blueprint, TensorSchema
+from zoo.spec.training import Batching
+from zoo_datasets.image_folder import ImageFolder
+from zoo_preprocessing.image import Image
+from zoo_preprocessing.label import Label
+
+FIELDS = {"source": Field("image"), "target": Field("label")}
+
+
+class CountedExamples(ListExamples):
+    """Counts, also over processes, how often each example is read."""
+
+    def __init__(self, columns, sizes=None):
+        super().__init__(columns, sizes)
+        self.reads = multiprocessing.Array("i", len(self))
+
+    def __getitem__(self, index):
+        self.reads[index] += 1
+        return super().__getitem__(index)
+
+
+def make_examples(count=6, **columns):
+    images = [np.full((2, 3, 3), index, np.uint8) for index in range(count)]
+    return CountedExamples({"source": images, "target": [f"c{i}" for i in range(count)], **columns})
+
+
+def test_an_example_is_read_once():
+    examples = make_examples()
+    kept = KeptExamples(examples, memory=10_000, parts=1)
+    for _ in range(2):
+        columns = kept.read_many(np.array([4, 1]))
+        assert columns["target"] == ["c4", "c1"]
+        assert [image.tolist() for image in columns["source"]] == [
+            np.full((2, 3, 3), index).tolist() for index in (4, 1)
+        ]
+        for image in columns["source"]:
+            image.fill(99)  # does not change what is kept
+    assert list(examples.reads) == [0, 1, 0, 0, 1, 0]
+    assert len(kept) == 6
+    assert kept.origin(2) == "list:3"
+    assert kept.sizes() is None
+    assert kept.position_names(2) is None
+
+
+def test_values_are_restored_with_their_types():
+    values = [None, True, 3, 2.5, "ü", b"x", ["a", ("b", 1)]]
+    arrays = [np.zeros((0, 2), np.float32), np.array(7), np.arange(6.0)[::2]]
+    kept = KeptExamples(CountedExamples({"target": [*values, *arrays]}), memory=10_000, parts=1)
+    for index, value in enumerate(values):
+        assert kept[index] == kept[index] == {"target": value}
+        assert type(kept[index]["target"]) is type(value)
+    for index, array in enumerate(arrays, len(values)):
+        first, second = kept[index]["target"], kept[index]["target"]
+        assert first.dtype == second.dtype == array.dtype
+        np.testing.assert_array_equal(second, array, strict=True)
+    assert set(kept.examples.reads) == {1}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.float64(1.5), {"a": 1}, [np.zeros(2)], np.array(["a", None], object), bytearray(b"x")],
+    ids=["number", "dict", "arrays", "objects", "bytearray"],
+)
+def test_other_values_are_not_kept(value):
+    kept = KeptExamples(CountedExamples({"target": [value]}), memory=10_000, parts=1)
+    for _ in range(2):
+        assert kept[0]["target"] is value
+    assert list(kept.examples.reads) == [2]
+
+
+def test_memory_is_limited():
+    examples = make_examples(20)
+    kept = KeptExamples(examples, memory=500, parts=1)
+    for _ in range(2):
+        for index in range(20):
+            assert kept[index]["source"][0, 0, 0] == index
+    known = list(examples.reads).count(1)
+    assert 0 < known < 20
+    assert list(examples.reads) == [1] * known + [2] * (20 - known)
+
+
+def test_errors_are_raised_each_time():
+    examples = make_examples(2, target=["a", DataError("is broken", "list:2")])
+    kept = KeptExamples(examples, memory=10_000, parts=1)
+    for _ in range(2):
+        with pytest.raises(DataError, match="is broken"):
+            kept[1]
+    with pytest.raises(IndexError):
+        kept[2]
+
+
+def test_a_record_that_another_process_wrote_over_is_read_again():
+    examples = make_examples()
+    kept = KeptExamples(examples, memory=10_000, parts=1)
+    assert kept[0]["target"] == "c0"
+    kept._used[0] = 0  # as of a process that did not see the record
+    assert kept[1]["target"] == "c1"
+    assert kept[0]["target"] == "c0"
+    assert list(examples.reads)[:2] == [2, 1]
+
+
+def test_pickled_examples_are_plain():
+    kept = KeptExamples(ListExamples({"target": ["a"]}, None), memory=1000, parts=1)
+    assert type(pickle.loads(pickle.dumps(kept))) is ListExamples
+
+
+def test_only_what_is_decoded_one_by_one_is_kept():
+    examples = make_examples()
+    assert isinstance(
+        keep_decoded(ListDataset(columns={}, fields=FIELDS), examples, 2), KeptExamples
+    )
+    texts = ListDataset(columns={}, fields={"source": Field("text"), "target": Field("label")})
+    assert keep_decoded(texts, examples, 2) is examples
+
+    class Fast(ListExamples):
+        def read_many(self, indices):
+            return {key: [values[i] for i in indices] for key, values in self.columns.items()}
+
+    fast = Fast(examples.columns, None)
+    assert keep_decoded(ListDataset(columns={}, fields=FIELDS), fast, 2) is fast
+
+
+def test_local_processes_share_the_limit(monkeypatch):
+    monkeypatch.setattr(kept_examples, "host_bytes", lambda: 8 * 4096)
+    dataset, examples = ListDataset(columns={}, fields=FIELDS), make_examples()
+    assert keep_decoded(dataset, examples, 0)._room == 4096
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert keep_decoded(dataset, examples, 2)._room == 1024
+
+
+def test_without_memory_the_examples_are_used(monkeypatch):
+    monkeypatch.setattr(kept_examples, "host_bytes", lambda: 2**80)
+    monkeypatch.setattr(kept_examples, "MAX_MEMORY", 2**62)
+    examples = make_examples()
+    assert keep_decoded(ListDataset(columns={}, fields=FIELDS), examples, 0) is examples
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_later_epochs_need_no_files(tmp_path, workers):
+    with _open_images(tmp_path, workers) as batches:
+        first = _images(batches, 0)
+        for epoch in range(1, 7):  # batches that are made ahead were begun after the first epoch
+            _images(batches, epoch)
+        shutil.rmtree(tmp_path)
+        later = _images(batches, 7)
+    assert sorted(first) == sorted(later) == list(range(12))
+    for index, image in first.items():
+        assert later[index] == image
+
+
+def test_evaluation_reads_files_again(tmp_path):
+    with _open_images(tmp_path, 0, evaluation=True) as batches:
+        assert len(_images(batches, 0)) == 12
+        shutil.rmtree(tmp_path)
+        with pytest.raises(DataError, match="cannot be read"):
+            _images(batches, 0)
+
+
+def _open_images(folder, workers, **options):
+    for index in range(12):
+        path = folder / f"c{index % 5}" / f"{index:02}.ppm"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"P6 3 3 255\n" + bytes([index] * 27))
+    dataset = Blueprint(ImageFolder, {"folder": str(folder)})
+    preprocessors = {
+        "source": Image(size=3, schema=TensorSchema(("B", 3, "H", "W"), "float")),
+        "target": Label(
+            classes=[f"c{label}" for label in range(5)], schema=TensorSchema(("B",), "integer")
+        ),
+    }
+    model = compose(CLASSIFIER["name"])
+    return open_batches(
+        dataset, model, preprocessors, Batching(items=4), seed=0, workers=workers, **options
+    )
+
+
+def _images(batches, epoch):
+    return {
+        example: image.tolist()
+        for update in batches.epoch(epoch)
+        for example, image in zip(update.examples, update.batches[0]["source"], strict=True)
+    }

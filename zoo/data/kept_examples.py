@@ -1,0 +1,150 @@
+"""Examples with images and recordings that are decoded once and kept in memory."""
+
+from __future__ import annotations
+
+import marshal
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch.utils.data import get_worker_info
+
+from zoo.interfaces import Dataset, Example, Examples
+from zoo.spec.memory import host_bytes
+
+DECODED = ("image", "audio")
+"""Contents whose decoding takes longer than everything after it."""
+MAX_MEMORY = 2 * 1024**3
+"""Largest number of bytes of kept examples."""
+MEMORY_SHARE = 8
+"""Kept examples take at most this part of the free memory."""
+
+_HEADER = struct.Struct("qq")  # size and checksum of a record
+
+
+def keep_decoded(dataset: Dataset, examples: Examples, workers: int) -> Examples:
+    """Return examples that keep what was decoded; the same ones if they read no images or
+    recordings one by one, or if there is no memory for it.
+
+    Args:
+        workers: number of processes that read examples.
+    """
+    contents = {field.content for field in dataset.fields().values()}
+    if contents.isdisjoint(DECODED) or type(examples).read_many is not Examples.read_many:
+        return examples
+    processes = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))  # each keeps its own
+    memory = min(MAX_MEMORY, (host_bytes() or 0) // MEMORY_SHARE // processes)
+    try:
+        return KeptExamples(examples, memory=memory, parts=max(1, workers))
+    except OSError:  # the process may not reserve so much
+        return examples
+
+
+class KeptExamples(Examples):
+    """Examples that are read once, as long as there is room, in memory that forked processes share.
+
+    There are no locks, which a killed process would leave behind. Each process has a part of the
+    memory for what it reads. The checksum of a record finds one that another process wrote over.
+    Copies and unpickled examples are not kept.
+
+    Args:
+        memory: number of bytes of all records.
+        parts: number of processes that read.
+    """
+
+    def __init__(self, examples: Examples, *, memory: int, parts: int) -> None:
+        self.examples = examples
+        self._count = len(examples)
+        self._room = memory // parts
+        table = np.int64().itemsize * (self._count + parts)
+        self._memory = mmap.mmap(-1, table + self._room * parts)
+        numbers = np.frombuffer(self._memory, np.int64, self._count + parts)
+        self._starts, self._used = numbers[: self._count], numbers[self._count :]
+        self._first = table
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> Example:
+        if not 0 <= index < self._count:
+            return self.examples[index]
+        example = self._find(index)
+        if example is None:
+            example = self.examples[index]
+            self._keep(index, example)
+        return example
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _plain, (self.examples,)
+
+    def origin(self, index: int) -> str:
+        return self.examples.origin(index)
+
+    def position_names(self, index: int) -> Sequence[str] | None:
+        return self.examples.position_names(index)
+
+    def sizes(self) -> Sequence[int] | None:
+        return self.examples.sizes()
+
+    def _find(self, index: int) -> Example | None:
+        start = int(self._starts[index])
+        if not start:
+            return None
+        size, checksum = _HEADER.unpack_from(self._memory, start)
+        record = self._memory[start + _HEADER.size : start + _HEADER.size + size]
+        return _unpack(record) if _checksum(record, index) == checksum else None
+
+    def _keep(self, index: int, example: Example) -> None:
+        record = _pack(example)
+        if record is None:
+            return
+        worker = get_worker_info()
+        part = worker.id % len(self._used) if worker else 0
+        used = int(self._used[part])
+        if used + _HEADER.size + len(record) > self._room:
+            return
+        start = self._first + part * self._room + used
+        end = start + _HEADER.size + len(record)
+        _HEADER.pack_into(self._memory, start, len(record), _checksum(record, index))
+        self._memory[start + _HEADER.size : end] = record
+        self._used[part] = used + _HEADER.size + len(record)
+        self._starts[index] = start
+
+
+def _plain(examples: Examples) -> Examples:
+    return examples
+
+
+def _checksum(record: bytes, index: int) -> int:
+    return zlib.crc32(record, index + 1)  # that of no bytes at all is not 0
+
+
+def _pack(example: Example) -> bytes | None:
+    """Return the values as bytes; None if a value is neither an array nor plain data."""
+    values = []
+    for name, value in example.items():
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            values.append((name, value.dtype.str, value.shape, value.tobytes()))
+        elif _is_plain(value):
+            values.append((name, None, None, value))
+        else:
+            return None
+    return marshal.dumps(values)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether `marshal` restores a value; it makes bytes of numbers of NumPy."""
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (str, bytes, int, float, bool)
+
+
+def _unpack(record: bytes) -> Example:
+    return {
+        name: value if dtype is None else np.frombuffer(value, dtype).reshape(shape).copy()
+        for name, dtype, shape, value in marshal.loads(record)
+    }
