@@ -1,5 +1,6 @@
 """Accelerations prepare their first calls while a model goes to its device."""
 
+import os
 import sys
 import threading
 import unittest
@@ -68,6 +69,28 @@ def test_an_error_is_logged():
         wait()
     assert len(log) == 1
     assert records.output[0].endswith("is not prepared: a test")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_for_the_preparation():
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Waiting(TinyAcceleration):
+        @classmethod
+        def prepare(cls, device):
+            begun.set()
+            may_end.wait()
+
+    registry = ComponentRegistry().with_components([Waiting], plugin="test")
+    prepare(TwoLayers(), DEVICE, registry)
+    begun.wait()
+    threading.Timer(0.3, may_end.set).start()
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    alive = [thread for thread in threading.enumerate() if thread.name == "zoo-prepare"]
+    assert os.waitpid(child, 0)[1] == 0
+    assert alive == []
 
 
 @pytest.mark.gpu

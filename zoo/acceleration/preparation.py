@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Iterable
 
@@ -17,6 +18,9 @@ from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 _LOG = logging.getLogger(__name__)
 _PREPARED: set[tuple[type[Acceleration], torch.device]] = set()
+_NAME = "zoo-prepare"
+_MAX_WAIT = 30.0
+"""Seconds after which a process forks although a thread still prepares."""
 
 
 def prepare(
@@ -35,7 +39,7 @@ def prepare(
     if new:
         _PREPARED.update(new)
         classes = sorted((cls for cls, _ in new), key=lambda cls: cls.name)
-        threading.Thread(target=_run, args=(classes, device), name="zoo-prepare").start()
+        threading.Thread(target=_run, args=(classes, device), name=_NAME).start()
 
 
 def _prepares(cls: type[Acceleration]) -> bool:
@@ -48,3 +52,15 @@ def _run(classes: Iterable[type[Acceleration]], device: torch.device) -> None:
             cls.prepare(device)
         except Exception as error:  # the first call does it again, and reports it
             _LOG.info("acceleration '%s' is not prepared: %s", cls.name, error)
+
+
+def _finish() -> None:
+    """Wait for the threads that prepare: a forked process would not get the imports that they have
+    begun, but wait for them."""
+    for thread in threading.enumerate():
+        if thread.name == _NAME and thread is not threading.current_thread():
+            thread.join(_MAX_WAIT)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_finish)

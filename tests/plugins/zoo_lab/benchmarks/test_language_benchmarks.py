@@ -113,9 +113,10 @@ def test_the_size_of_a_llama_is_that_of_its_model():
     assert matrices == size.weights
 
 
-def test_the_benchmark_of_first_calls_measures_each_of_them():
+def test_the_benchmark_of_first_calls_measures_each_of_them(tmp_path):
     file = Path(__file__).parents[4] / "lab" / "benchmarks" / "first_call.py"
     functions = runpy.run_path(str(file))
-    times = functions["measure"]("tiny", CPU, rows=2, prompt=4, length=3)
+    saved = functions["save"]("tiny", CPU, tmp_path / "model")
+    loading, times = functions["measure"](saved, "tiny", CPU, rows=2, prompt=4, length=3)
     assert len(times) == functions["CALLS"]
-    assert min(times) > 0
+    assert min(loading, *times) > 0
