@@ -23,6 +23,8 @@ ALLOWED = {
     "half of a check to infer and depend on the operation and the forms of its arguments only",
     "zoo/registry/blueprint.py: _build_stack": "constructors of plugins build their parts without "
     "passing a parent; it is empty outside of a build",
+    "zoo/acceleration/preparation.py: _PREPARED": "modules are imported and libraries loaded once "
+    "in a process, for all models",
     "zoo/data/files.py: _open_archive": "several files of one archive are opened one by one",
 }
 MUTABLE = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque", "bytearray"}
