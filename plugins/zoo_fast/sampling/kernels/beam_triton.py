@@ -32,6 +32,18 @@ def _pick(values, chosen):
 
 
 @triton.jit
+def _count_above(others, ranks):
+    """Return for each rank how many of the others are above it."""
+    return tl.sum((others[None, :] > ranks[:, None]).to(tl.int32), 1)
+
+
+@triton.jit
+def _at_place(ranks, places, wanted):
+    """Return the rank at each wanted place, TAKEN if there is none."""
+    return tl.max(tl.where(places[None, :] == wanted[:, None], ranks[None, :], TAKEN), 1)
+
+
+@triton.jit
 def beam_step(
     values,  # [B, W, n], logits
     candidates,  # [B, W, n], tokens
@@ -112,9 +124,10 @@ def beam_step(
 
     # The k best candidates, best first.
     ranks = tl.where(mask, rank(totals, w[:, None] * N + n[None, :]), TAKEN)
+    ranks = tl.reshape(ranks, [BW * BN], can_reorder=True)
     best = tl.zeros([BK], tl.int64) + TAKEN
     for i in tl.static_range(K):
-        first = tl.max(tl.max(ranks, 1), 0)
+        first = tl.max(ranks, 0)
         best = tl.where(k == i, first, best)
         ranks = tl.where(ranks == first, TAKEN, ranks)
     is_candidate = k < K
@@ -151,12 +164,9 @@ def beam_step(
     new = tl.where(final, _penalise(score, length, ALPHA, GNMT), float("-inf"))
     old_ranks = tl.where(within, rank(old, w), TAKEN)
     new_ranks = tl.where(is_candidate, rank(new, W + k), TAKEN)
-    kept = tl.zeros([BW], tl.int64) + TAKEN
-    for j in tl.static_range(W):
-        first = tl.maximum(tl.max(old_ranks, 0), tl.max(new_ranks, 0))
-        kept = tl.where(w == j, first, kept)
-        old_ranks = tl.where(old_ranks == first, TAKEN, old_ranks)
-        new_ranks = tl.where(new_ranks == first, TAKEN, new_ranks)
+    old_place = _count_above(old_ranks, old_ranks) + _count_above(new_ranks, old_ranks)
+    new_place = _count_above(old_ranks, new_ranks) + _count_above(new_ranks, new_ranks)
+    kept = tl.maximum(_at_place(old_ranks, old_place, w), _at_place(new_ranks, new_place, w))
     kept_score = tl.where(within, value_of(kept), float("inf"))
     tl.store(new_pool_scores + at, kept_score, mask=within)
     lowest = tl.min(kept_score, 0)
