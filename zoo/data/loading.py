@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 from torch.utils.data import DataLoader, Dataset as TorchDataset
 
+from zoo.data.batch_memory import BatchMemory, StoredShares
 from zoo.data.order import Indices
 from zoo.data.source import BatchSource, Collated
 from zoo.data.worker_signals import (
@@ -59,6 +61,29 @@ class JobDataset(TorchDataset[Any]):
         return LoadedUpdate(job.position, shares)
 
 
+class StoredUpdate(NamedTuple):
+    """The micro-batches of one update in shared memory."""
+
+    position: int
+    shares: StoredShares
+
+
+class WorkerDataset(TorchDataset[Any]):
+    """Makes the batches of a job in shared memory; the index of an item is a slot and the job."""
+
+    def __init__(self, dataset: JobDataset, memory: BatchMemory | None) -> None:
+        self.dataset = dataset
+        self.memory = memory
+
+    def __getitem__(self, item: tuple[int, LoadingJob]) -> LoadedUpdate | StoredUpdate:
+        slot, job = item
+        update = self.dataset[job]
+        if self.memory is None or update.error is not None:
+            return update
+        stored = self.memory.store(slot, update.shares)
+        return update if stored is None else StoredUpdate(update.position, stored)
+
+
 class Loader:
     """Makes the batches of jobs in their order.
 
@@ -80,6 +105,7 @@ class Loader:
         self.failure: str | None = None
         self.sampler = _Jobs()
         self.loader: DataLoader[Any] | None = None
+        self.memory: BatchMemory | None = None
 
     def load(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
         """Yield the batches of each job; raise the error of an example with its origin."""
@@ -130,21 +156,29 @@ class Loader:
             yield update
 
     def _processes(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
+        factor = max(2, AHEAD // self.workers)
+        slots = self.workers * factor + 1  # one update is copied while the others are made
         if self.loader is None:
+            self.memory = _shared_memory(slots)
             self.loader = DataLoader(
-                self.dataset,
+                WorkerDataset(self.dataset, self.memory),
                 batch_size=None,
                 sampler=self.sampler,
                 num_workers=self.workers,
                 persistent_workers=True,
-                prefetch_factor=max(2, AHEAD // self.workers),
-                pin_memory=self.pin,
+                prefetch_factor=factor,
                 worker_init_fn=leave_signals_to_parent,
             )
-        self.sampler.jobs = jobs
+        self.sampler.jobs = zip(itertools.cycle(range(slots)), jobs, strict=False)
         with _without_tokenizer_threads(), blocked_signals(), unchanged_child_handler():
             updates = iter(self.loader)
-        yield from updates
+        yield from map(self._receive, updates)
+
+    def _receive(self, update: LoadedUpdate | StoredUpdate) -> LoadedUpdate:
+        if isinstance(update, LoadedUpdate):
+            return _pin(update) if self.pin else update
+        assert self.memory is not None
+        return LoadedUpdate(update.position, self.memory.copy(update.shares, pin=self.pin))
 
     def _has_dead_worker(self) -> bool:
         workers = getattr(getattr(self.loader, "_iterator", None), "_workers", [])
@@ -154,7 +188,7 @@ class Loader:
 
     def close(self) -> None:
         """End the worker processes."""
-        loader, self.loader = self.loader, None
+        loader, self.loader, self.memory = self.loader, None, None
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()
@@ -183,10 +217,20 @@ def _without_tokenizer_threads() -> Iterator[None]:
 class _Jobs:
     """The sampler of the DataLoader, whose jobs are set for each epoch."""
 
-    jobs: Iterable[LoadingJob] = ()
+    jobs: Iterable[tuple[int, LoadingJob]] = ()
 
-    def __iter__(self) -> Iterator[LoadingJob]:
+    def __iter__(self) -> Iterator[tuple[int, LoadingJob]]:
         return iter(self.jobs)
+
+
+def _shared_memory(slots: int) -> BatchMemory | None:
+    """Return memory for processes that are forked; None if they are not, or it cannot be had."""
+    if multiprocessing.get_start_method() != "fork":
+        return None
+    try:
+        return BatchMemory(slots)
+    except OSError:
+        return None
 
 
 def _pin(update: LoadedUpdate) -> LoadedUpdate:
