@@ -17,16 +17,13 @@ from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces.module_parts import COMPILED, each_part
 from zoo.plugin import Declined
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
-from zoo_fast.device.triton_support import float32_products, why_not_triton
+from zoo_fast.device.triton_support import float32_products
 from zoo_fast.generation.kept_graphs import Function, max_bytes, module_graphs
 from zoo_fast.generation.part_settings import read_settings
+from zoo_fast.generation.tensor_copies import copy_tensors
 
 MAX_BYTES = 2**30
 """Larger outputs are not captured, since a graph keeps its outputs."""
-SMALL_BYTES = 2**16
-"""Larger tensors are not copied together with those of other dtypes."""
-MAX_SMALL = 16
-"""Tensors of one copy."""
 
 _LOCK = threading.RLock()
 """A graph has one set of inputs and outputs for all threads, and a capture changes modes of torch
@@ -191,51 +188,3 @@ def _copy_outputs(tensors: Mapping[str, Tensor], borrow: str | None) -> dict[str
         return copy_tensors(tensors)
     own = {name: tensor for name, tensor in tensors.items() if not name.startswith(borrow)}
     return {**tensors, **copy_tensors(own)}
-
-
-def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
-    """Copy tensors with one kernel for each dtype."""
-    groups: dict[tuple[torch.dtype, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
-    for target, source in zip(targets, sources, strict=True):
-        group = groups.setdefault((target.dtype, source.dtype), ([], []))
-        group[0].append(target)
-        group[1].append(source)
-    for own, others in groups.values():
-        if len(own) == 1:
-            own[0].copy_(others[0])
-        else:
-            torch._foreach_copy_(own, others)
-
-
-def copy_small_into(targets: list[Tensor], sources: list[Tensor]) -> None:
-    """Copy tensors, the small ones in one kernel of Triton if it is available.
-
-    This kernel starts while the one before still runs, as do those of a step around it.
-    """
-    pairs = list(zip(targets, sources, strict=True))
-    small = [pair for pair in pairs if _is_small(*pair)][:MAX_SMALL]
-    if small and why_not_triton(*(target for target, _ in small)) is None:
-        from zoo_fast.generation.kernels.copy import copy_each
-
-        copy_each([target for target, _ in small], [source for _, source in small])
-        copied = {id(target) for target, _ in small}
-        pairs = [pair for pair in pairs if id(pair[0]) not in copied]
-    copy_into([target for target, _ in pairs], [source for _, source in pairs])
-
-
-def _is_small(target: Tensor, source: Tensor) -> bool:
-    """Whether two tensors are small, and have their values in the same order."""
-    return (
-        0 < target.nbytes <= SMALL_BYTES
-        and target.dtype == source.dtype
-        and target.shape == source.shape
-        and target.is_contiguous()
-        and source.is_contiguous()
-    )
-
-
-def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return copies of tensors."""
-    copies = {name: torch.empty_like(tensor) for name, tensor in tensors.items()}
-    copy_into(list(copies.values()), list(tensors.values()))
-    return copies

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,11 @@ from zoo.generation.search import DecodeState, find_invalid, parent_rows, update
 from zoo.plugin import Decoder, DecodeRequest, SearchState, State
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.triton_support import why_not_triton
-from zoo_fast.generation.captured_calls import copy_into, copy_small_into
 from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch, to_scalar
 from zoo_fast.generation.known_samplers import is_known
 from zoo_fast.generation.selection import can_capture, select_next
 from zoo_fast.generation.state_items import reordered_table
+from zoo_fast.generation.tensor_copies import Pair, copy_into, copy_small_into
 from zoo_fast.generation.tensors_by_name import (
     find_change,
     flatten_sampler,
@@ -186,33 +186,35 @@ class CapturedSteps:
         B, W = search.scores.shape
         logits = logits.view(B, W, search.task.vocab)
         selected = select_next(search, logits, self._request, prompts)
-        table = reordered_table(state) if W > 1 else None
-        if isinstance(search, FixedSearch) and why_not_triton(logits) is None:
+        can_fuse = isinstance(search, FixedSearch) and why_not_triton(logits) is None
+        table = reordered_table(state) if can_fuse and W > 1 else None
+        if W > 1 and table is None:
+            state = state.reorder(parent_rows(selected.selection.parents))
+        if can_fuse and isinstance(search, FixedSearch):
             from zoo_fast.generation.kernels.update import update_in_place
 
+            updated = flatten_sampler(selected.sampler_state) | flatten_state(state)
             fixed = {name: self._tensors[name] for name in ("invalid", "last_tokens")}
-            next_len = update_in_place(search, selected, **fixed, table=table)
-            updated = flatten_sampler(selected.sampler_state) | {"cur_len": next_len}
+            pairs = update_in_place(
+                search, selected, **fixed, table=table, pairs=self._pairs(updated)
+            )
         else:
-            table = None
             invalid = find_invalid(search, selected)
             search = update_search(search, selected)
             updated = flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
             updated["last_tokens"] = search.last_tokens()
             if length is not None:
                 self._tensors["cur_len"].add_(1)
-        if W > 1 and table is None:
-            state = state.reorder(parent_rows(selected.selection.parents))
-        self._write(updated | flatten_state(state), copy_small_into)
+            pairs = self._pairs(updated | flatten_state(state))
+        copy_small_into(pairs)
 
-    def _write(
-        self,
-        updated: dict[str, Tensor],
-        copy: Callable[[list[Tensor], list[Tensor]], None] = copy_into,
-    ) -> None:
+    def _write(self, updated: dict[str, Tensor]) -> None:
         """Copy values to the fixed tensors."""
-        changed = self._separate(updated)
-        copy([self._tensors[name] for name in changed], list(changed.values()))
+        copy_into(self._pairs(updated))
+
+    def _pairs(self, updated: dict[str, Tensor]) -> list[Pair]:
+        """Return the fixed tensors with their new values."""
+        return [(self._tensors[name], value) for name, value in self._separate(updated).items()]
 
     def _separate(self, updated: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the values that are not the fixed tensors, without those that share memory with

@@ -24,6 +24,7 @@ from zoo_fast.generation.known_samplers import is_known, known_sampler
 from zoo_fast.generation.lengths import lengths_vary, make_room
 from zoo_fast.generation.padded_prompts import PaddedPrompts, pad_prompts
 from zoo_fast.generation.prompt_pass import PromptPass, selects_first
+from zoo_fast.generation.search_settings import SearchSettings, settings_of
 from zoo_fast.generation.selection import select_next
 from zoo_fast.generation.token_copy import TokenCopy
 
@@ -90,6 +91,7 @@ class FastLoop(DecodingLoop):
         rows = len(plain.prompts.prefix) * sampler.width
         self._packed = PackedWeights(rows=rows, calls=plain.prompts.steps)
         self._inspected: Inspected | None = None
+        self._settings: SearchSettings | None = None
         self._padded: PaddedPrompts | None = None
 
     def _shares_graphs(self) -> bool:
@@ -170,6 +172,9 @@ class FastLoop(DecodingLoop):
         for number in range(1, total + 1):
             state = state if number == 1 else next(further)
             ended = number == total
+            if ended and compaction is not None and is_known(self.request.sampler):
+                compaction.keep(state)  # before the host waits for the flags
+                compaction = None
             if ended or number % sync_every == 0:
                 all_done = self.request.sampler.done(state.search)
                 done = flags.read(state.invalid, all_done, number, wait=ended)
@@ -188,7 +193,8 @@ class FastLoop(DecodingLoop):
 
     def further_steps(self, state: DecodeState) -> Iterator[DecodeState]:
         """Yield the state after each further step; has no end."""
-        captured = captured_steps(self.decoder, self.request, state, self._inspect())
+        known = self._inspect(), self._settings
+        captured = captured_steps(self.decoder, self.request, state, *known)
         if captured is not None:
             yield from captured.run(self.request, state)
         while True:
@@ -199,7 +205,8 @@ class FastLoop(DecodingLoop):
         if not selects_first(self.request):
             return super().first()
         with self._packed.use():
-            found = self._prompt_pass().first(self.request)
+            self._settings = settings_of(self.request, self.prompts)
+            found = self._prompt_pass().first(self.request, self._settings)
         return found if isinstance(found, DecodeState) else self.start_search(*found)
 
     def process_prompts(self) -> tuple[Tensor, State]:

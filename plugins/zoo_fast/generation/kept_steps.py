@@ -16,7 +16,7 @@ from zoo.plugin import Decoder, DecodeRequest
 from zoo_fast.generation.captured_calls import Inspected, inspect_module
 from zoo_fast.generation.captured_steps import CapturedSteps, flatten
 from zoo_fast.generation.kept_graphs import max_bytes
-from zoo_fast.generation.search_settings import settings_of
+from zoo_fast.generation.search_settings import SearchSettings, settings_of
 
 MAX_KEPT = 16
 """Captured steps that are kept for each decoder."""
@@ -44,6 +44,7 @@ def captured_steps(
     request: DecodeRequest,
     state: DecodeState,
     inspected: Inspected | None = None,
+    settings: SearchSettings | None = None,
 ) -> CapturedSteps | None:
     """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
 
@@ -52,13 +53,15 @@ def captured_steps(
 
     Args:
         inspected: the result of `inspect_module`, if it is known.
+        settings: the result of `settings_of`, if it is known.
     """
     reason, weights = inspected or inspect_module(decoder, state.invalid.device)
     reason = reason or _why_not_steps(state.prompts.steps)
     if reason is None and not state.search.scores.numel():
         reason = "the batch is empty"
     if reason is None:
-        steps = _find_steps(decoder, request, state, weights)
+        settings = settings or settings_of(request, state.prompts)
+        steps = _find_steps(decoder, request, state, weights, settings)
         reason = "a previous call has not ended" if steps.is_running else steps.reason
         if reason is None:
             return steps
@@ -67,9 +70,12 @@ def captured_steps(
 
 
 def _find_steps(
-    decoder: Decoder, request: DecodeRequest, state: DecodeState, weights: Hashable
+    decoder: Decoder,
+    request: DecodeRequest,
+    state: DecodeState,
+    weights: Hashable,
+    settings: SearchSettings,
 ) -> CapturedSteps:
-    settings = settings_of(request, state.prompts)
     # What a captured step depends on, besides the values of tensors of fixed address.
     key = (
         type(state.state),

@@ -20,7 +20,7 @@ from zoo_fast.generation.kept_graphs import Function
 from zoo_fast.generation.known_samplers import known_sampler
 from zoo_fast.generation.lengths import pad_memory, source_length
 from zoo_fast.generation.padded_prompts import PaddedPrompts, ProcessesPadded
-from zoo_fast.generation.search_settings import SearchSettings, settings_of
+from zoo_fast.generation.search_settings import SearchSettings
 from zoo_fast.generation.selection import can_capture, select_next
 from zoo_fast.generation.tensors_by_name import (
     STATE,
@@ -66,14 +66,16 @@ class PromptPass:
         tensors, structure = self._call(_process)
         return tensors.pop("logits"), unflatten_state(tensors, structure)
 
-    def first(self, request: DecodeRequest) -> DecodeState | tuple[Tensor, State]:
+    def first(
+        self, request: DecodeRequest, settings: SearchSettings
+    ) -> DecodeState | tuple[Tensor, State]:
         """Return the state after the selection of the first tokens.
 
         The hypotheses of an item are equal before it, so the state of the decoder is repeated after
         it, and not reordered. If the vocabulary of the prompts is not that of the logits, the
         prompts are to be validated first: the result is that of `logits`.
         """
-        tensors, (structure, task) = self._call(_select_first, settings_of(request, self.prompts))
+        tensors, (structure, task) = self._call(_select_first, settings)
         state = unflatten_state(tensors, structure)
         if task is None:
             return tensors["logits"], state

@@ -5,6 +5,7 @@ Notation: R rows (hypotheses), W rows per source, N positions, D width.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
@@ -125,4 +126,14 @@ def _slots(state: CachedState) -> Tensor:
 
 
 def _repeat(tensors: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
-    return {name: tensor.repeat_interleave(times, dim=0) for name, tensor in tensors.items()}
+    """Repeat the rows of tensors, those of equal shape in one kernel."""
+    groups: dict[tuple[torch.Size, torch.dtype], list[str]] = {}
+    for name, tensor in tensors.items():
+        groups.setdefault((tensor.shape, tensor.dtype), []).append(name)
+    repeated = dict(tensors)  # in the same order
+    for (shape, _), names in groups.items():
+        rows, width = shape[0], math.prod(shape[1:])
+        own = [tensors[name].reshape(rows, 1, width).expand(rows, times, width) for name in names]
+        results = torch.stack(own).view(len(names), rows * times, *shape[1:])
+        repeated.update(zip(names, results.unbind(), strict=True))
+    return repeated

@@ -11,13 +11,14 @@ from zoo_fast.generation.kernels import copy_triton
 BLOCK = 1024
 
 
-def copy_each(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
-    """Copy contiguous tensors of the same shapes and dtypes."""
+def copy_each(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Copy contiguous tensors; a target and its source have the same shape and dtype."""
+    targets, sources = zip(*pairs, strict=True)
     sizes = tuple(target.numel() for target in targets)
     blocks = triton.cdiv(max(sizes), BLOCK)
     copy_triton.copy_each[(len(sizes), blocks)](
-        tuple(targets),
-        tuple(sources),
+        targets,
+        sources,
         sizes,
         COUNT=len(sizes),
         BLOCK=BLOCK,

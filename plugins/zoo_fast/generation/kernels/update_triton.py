@@ -16,7 +16,7 @@ def update_search(
     last_tokens,  # [B, W], output
     invalid,  # [], set to 1 if a logit of an active hypothesis is NaN or inf
     table,  # [B, W, S], updated; used with TABLE
-    next_len,  # [], output
+    next_len,  # [], output; with one item, it can be the next argument
     cur_len,  # []
     selected,  # [B, W]
     parents,  # [B, W]
@@ -24,11 +24,16 @@ def update_search(
     nan_or_inf,  # [B, W]
     eos_ids,  # [E]
     max_length,  # []
+    targets,  # tensors to which one item copies others
+    sources,
+    sizes,
     T,
     S,
     W: tl.constexpr,
     E: tl.constexpr,
     TABLE: tl.constexpr,
+    COUNT: tl.constexpr,
+    BLOCK: tl.constexpr,
     BW: tl.constexpr,
     BE: tl.constexpr,
     BT: tl.constexpr,
@@ -85,3 +90,7 @@ def update_search(
     tl.store(num_generated + item, count + 1)
     if item == 0:
         tl.store(next_len, column + 1)
+    for i in tl.static_range(COUNT):
+        for first in range(0, sizes[i], BLOCK):
+            n = first + tl.arange(0, BLOCK)
+            tl.store(targets[i] + n, tl.load(sources[i] + n, mask=n < sizes[i]), mask=n < sizes[i])

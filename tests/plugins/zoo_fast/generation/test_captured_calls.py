@@ -13,8 +13,6 @@ import zoo
 from zoo.training.recomputation import recompute_parts
 from zoo_fast.generation.captured_calls import (
     call_captured,
-    copy_small_into,
-    copy_tensors,
     inspect_module,
 )
 from zoo_fast.generation.kept_graphs import module_graphs
@@ -30,28 +28,6 @@ def test_on_the_cpu_the_function_is_called():
         result, factor = call_captured(module, scale, {"x": x}, 2.0)
     assert factor == 2
     torch.testing.assert_close(result["product"], 2 * module(x))
-
-
-@pytest.mark.parametrize("kernel", [False, True], ids=["torch", "kernel"])
-def test_small_and_other_tensors_are_copied(kernel, monkeypatch):
-    if kernel:
-        pytest.importorskip("triton")
-        monkeypatch.setenv("ZOO_TRITON", "interpret")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    sources = [
-        torch.arange(2100, device=device).view(3, 700),
-        torch.tensor(7, device=device),
-        torch.tensor([True, False, True], device=device),
-        torch.randn(2, 3, device=device).bfloat16(),
-        torch.randn(0, 3, device=device),
-        torch.randn(4, 3, device=device).T,
-        torch.randn(300, 100, device=device),
-        torch.ones(5, dtype=torch.int32, device=device),
-    ]
-    targets = [torch.empty_like(s, memory_format=torch.contiguous_format) for s in sources]
-    targets[-1] = targets[-1].long()  # of another dtype
-    copy_small_into(targets, sources)
-    assert all(torch.equal(*pair) for pair in zip(targets, sources, strict=True))
 
 
 def test_reasons():
@@ -191,14 +167,6 @@ def test_parts_that_a_graph_would_not_call_are_reasons():
         assert reason(lambda _: None) == "the module has hooks"
     finally:
         hook.remove()
-
-
-def test_copies_of_different_dtypes():
-    tensors = {"a": torch.randn(2, 3), "b": torch.tensor([True]), "c": torch.randn(4)[::2]}
-    copies = copy_tensors(tensors)
-    for name, tensor in tensors.items():
-        assert torch.equal(copies[name], tensor)
-        assert copies[name].data_ptr() != tensor.data_ptr()
 
 
 def call(module, x, **options):

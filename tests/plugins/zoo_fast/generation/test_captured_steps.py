@@ -34,7 +34,9 @@ def make_inputs(prompt=None, seed=0):
     torch.manual_seed(seed)
     decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4)
     torch.nn.init.normal_(decoder.out.weight, std=2.0)
-    memory = Memory(torch.ones(2, 1, 4), torch.ones(2, 1, dtype=torch.bool), torch.randn(2, 4))
+    items = 2 if prompt is None else len(prompt)
+    mask = torch.ones(items, 1, dtype=torch.bool)
+    memory = Memory(torch.ones(items, 1, 4), mask, torch.randn(items, 4))
     return GenerationInputs(decoder, memory, bos=1, eos=2, pad=0, prompt=prompt)
 
 
@@ -50,12 +52,13 @@ def test_steps_equal_those_of_the_loop(sampler, prompt, filters):
     compare_with_loop(sampler, prompt, filters)
 
 
+@pytest.mark.parametrize("items", [1, 2])
 @pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda sampler: sampler.name)
 @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton does not interpret with a GPU")
-def test_kernels_equal_the_loop(sampler, monkeypatch):
+def test_kernels_equal_the_loop(sampler, items, monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
-    compare_with_loop(sampler, PROMPT, [])
+    compare_with_loop(sampler, PROMPT[:items], [])
 
 
 def make_loop(inputs, request):
@@ -99,24 +102,26 @@ def compare_with_loop(sampler, prompt, filters):
     assert reused
 
 
+@pytest.mark.parametrize("items", [1, 2])
 @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton does not interpret with a GPU")
 @torch.no_grad()
-def test_caches_that_are_not_reordered_follow_the_hypotheses(monkeypatch):
+def test_caches_that_are_not_reordered_follow_the_hypotheses(items, monkeypatch):
     pytest.importorskip("triton")
     torch.manual_seed(0)
     decoder, memory, _ = next(decoder_calls(torch.float32))
+    memory = Memory(memory.states[:items], memory.mask[:items], memory.summary[:items])
     torch.nn.init.normal_(decoder.embedding.table.weight, std=2.0)
     request = make_request(Beam(width=3))
     loop = make_loop(GenerationInputs(decoder, memory, bos=1, eos=2, pad=0), request)
-    *_, expected = islice(loop.steps(), 7)
+    *before, expected = islice(loop.steps(), 7)
     monkeypatch.setenv("ZOO_TRITON", "interpret")
     zoo.accelerate(decoder)
     first = loop.first()
     assert isinstance(first.state, CachedState)
     steps = CapturedSteps(decoder, request, first)
     with closing(steps.run(request, first)) as run:
-        *_, found = islice(run, 6)
-    assert found.state.rows[SLOTS][:, :6].unique().numel() > 1
+        *_, found = islice(run, len(before))
+    assert found.state.rows[SLOTS][:, : len(before)].unique().numel() > 1
     assert torch.equal(found.search.tokens, expected.search.tokens)
     torch.testing.assert_close(found.search.scores, expected.search.scores, rtol=1e-5, atol=1e-5)
 

@@ -82,7 +82,7 @@ def test_outputs_are_copied_before_another_call_uses_the_tensors(
 ):
     made = []
 
-    def make_steps(decoder, request, state, inspected):
+    def make_steps(decoder, request, state, *known):
         made.append(Overwritten(decoder, request, state))
         return made[-1]
 
