@@ -17,6 +17,7 @@ from zoo_fast.device.compiled_function import use_compiled
 from zoo_fast.device.cuda_graph import GraphedFunction, MissingMemory
 from zoo_fast.device.late_gradients import LateGradients
 from zoo_fast.training.capture import MAX_GRAPHS, make_capturable, why_not_captured
+from zoo_fast.training.early_transfer import EarlyTransfer
 from zoo_fast.training.length_padding import LengthPadding
 from zoo_fast.training.repeated_weights import repeated_weights
 from zoo_fast.training.two_streams import step_on_two_streams
@@ -44,6 +45,7 @@ class CapturedStep(Acceleration):
         self._graphed: GraphedFunction | None = None
         self._stream: torch.cuda.Stream | None = None
         self._pad: LengthPadding | None = None
+        self._transfer: EarlyTransfer | None = None
 
     def why_not(self, target: LocalStep, device: torch.device) -> str | None:
         """Return why steps are not captured. The batch can be on another device than the step."""
@@ -57,17 +59,21 @@ class CapturedStep(Acceleration):
     def __call__(
         self, target: LocalStep, batch: Mapping[str, Tensor]
     ) -> tuple[Tensor, Tensor | None]:
-        if self._graphed is None or self._pad is None:
+        if self._graphed is None or self._pad is None or self._transfer is None:
             make_capturable(target.optimiser)
             self._stream = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
             self._pad = LengthPadding(target.model)
+            self._transfer = EarlyTransfer(target.device)
             self._graphed = GraphedFunction(
                 partial(self._update, target), max_graphs=MAX_GRAPHS, device=target.device
             )
-        call = partial(self._graphed, self._pad(batch))
+        call = partial(self._graphed, self._transfer.start(self._pad(batch)))
         # The batch can be on another device.
         is_other = is_other_device(target.device)
-        loss, norm = call_on(target.device, call) if is_other else call()
+        try:
+            loss, norm = call_on(target.device, call) if is_other else call()
+        finally:
+            self._transfer.end()
         # The next replay overwrites the outputs of a graph.
         return loss.clone(), None if norm is None else norm.clone()
 

@@ -14,6 +14,7 @@ from zoo.training.callback import Callback
 from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.compiled_function import CompiledFunction
 from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.training import early_transfer
 from zoo_fast.training.length_padding import LengthPadding
 
 pytestmark = [
@@ -29,7 +30,14 @@ TOLERANCE = {
 
 
 def train_steps(
-    name, capture, *, steps=20, clip=1.0, optimiser=torch.optim.AdamW, autocast=nullcontext
+    name,
+    capture,
+    *,
+    steps=20,
+    clip=1.0,
+    optimiser=torch.optim.AdamW,
+    autocast=nullcontext,
+    pin=False,
 ):
     torch.manual_seed(0)
     model = zoo.compose(name).to("cuda").train()
@@ -46,6 +54,8 @@ def train_steps(
     generator = torch.Generator().manual_seed(0)
     batches = [model.example(4, length, generator) for length in (8, 16, 8)]
     batches = [LengthPadding(model)(batch) for batch in batches]
+    if pin:
+        batches = [{key: t.pin_memory() for key, t in batch.items()} for batch in batches]
     losses = []
     for index in range(steps):
         step.set_lr((index + 1) / steps)
@@ -93,6 +103,17 @@ def test_steps_under_autocast_are_captured():
     _, losses, step = train_steps("transformer-tiny", capture=True, autocast=autocast)
     assert why_not_captured(step) is None
     torch.testing.assert_close(losses, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_steps_of_batches_that_are_sent_early_are_the_same(monkeypatch):
+    model, expected, _ = train_steps("transformer-tiny", capture=True)
+    monkeypatch.setattr(early_transfer, "MIN_BYTES", 1)
+    other, losses, step = train_steps("transformer-tiny", capture=True, pin=True)
+    (captured,) = bound_accelerations(step)
+    assert len(captured._transfer._buffers[1]) > 0
+    torch.testing.assert_close(losses, expected, rtol=1e-5, atol=1e-6)
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_sgd_is_captured():
