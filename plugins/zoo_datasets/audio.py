@@ -115,6 +115,9 @@ class _Recordings(Examples):
         path, target = self.rows[index]
         return {"source": read_audio(path), "target": target}
 
+    def decodes_files(self) -> bool:
+        return True
+
     def origin(self, index: int) -> str:
         return self.rows[index][0]
 

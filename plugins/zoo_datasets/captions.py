@@ -205,5 +205,8 @@ class _Captions(Examples):
             ],
         }
 
+    def decodes_files(self) -> bool:
+        return isinstance(self.images, _ImageFiles)
+
     def origin(self, index: int) -> str:
         return self.groups[index][0].origin

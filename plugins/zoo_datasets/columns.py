@@ -78,6 +78,11 @@ def declare_fields(columns: Columns) -> dict[str, Field]:
     return {name: _NUMBERS.get(content) or Field(content) for name, content in contents.items()}
 
 
+def decodes_files(columns: Columns) -> bool:
+    """Return whether a field is an image or a recording."""
+    return any(_content(column) in ("image", "audio") for column in columns.values())
+
+
 def _content(column: Column) -> Any:
     return column.get("content", "texts" if column.get("columns") else "text")
 

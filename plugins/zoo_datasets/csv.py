@@ -14,6 +14,7 @@ from zoo_datasets.columns import (
     check_columns,
     column_names,
     declare_fields,
+    decodes_files,
     make_example,
 )
 from zoo_datasets.csv_rows import CsvRows, require_columns
@@ -105,6 +106,9 @@ class _Rows(Examples):
     def __getitem__(self, index: int) -> Example:
         origin, folder = self.origin(index), self.rows.path.parent
         return make_example(self.columns, self.rows[index], origin, folder, _READERS)
+
+    def decodes_files(self) -> bool:
+        return decodes_files(self.columns)
 
     def origin(self, index: int) -> str:
         return self.rows.origin(index)

@@ -27,6 +27,7 @@ from zoo_datasets.columns import (
     check_columns,
     column_names,
     declare_fields,
+    decodes_files,
     make_example,
     missing_column,
 )
@@ -129,6 +130,9 @@ class _Rows(Examples):
                 row[column] = feature.int2str(row[column])
         origin = self.origin(index)
         return make_example(self.columns, row, origin, Path(), _READERS)
+
+    def decodes_files(self) -> bool:
+        return decodes_files(self.columns)
 
     def origin(self, index: int) -> str:
         return f"{self.name}[{index}]"

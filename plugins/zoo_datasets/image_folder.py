@@ -66,5 +66,8 @@ class _Images(Examples):
         path, label = self.rows[index]
         return {"source": read_image(path), "target": label}
 
+    def decodes_files(self) -> bool:
+        return True
+
     def origin(self, index: int) -> str:
         return self.rows[index][0]

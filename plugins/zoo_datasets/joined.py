@@ -101,6 +101,9 @@ class _Joined(Examples):
         examples = [self._join(index, *choice) for index, choice in pairs]
         return {name: [example[name] for example in examples] for name in ("source", "target")}
 
+    def decodes_files(self) -> bool:
+        return self.recordings.decodes_files()
+
     def _join(self, index: int, chosen: list[int], pauses: list[float]) -> Example:
         examples = [self.recordings[row] for row in chosen]
         rate = examples[0]["source"].rate

@@ -13,6 +13,7 @@ from zoo_datasets.columns import (
     check_columns,
     column_names,
     declare_fields,
+    decodes_files,
     lookup,
     make_example,
 )
@@ -82,6 +83,9 @@ class _Objects(Examples):
     def __getitem__(self, index: int) -> Example:
         origin, folder = self.origin(index), self.lines.path.parent
         return make_example(self.columns, self._read(index), origin, folder, READERS)
+
+    def decodes_files(self) -> bool:
+        return decodes_files(self.columns)
 
     def origin(self, index: int) -> str:
         return self.lines.origin(index)

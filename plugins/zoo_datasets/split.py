@@ -157,6 +157,9 @@ class _Part(Examples):
     def position_names(self, index: int) -> Sequence[str] | None:
         return self.examples.position_names(int(self.indices[index]))
 
+    def decodes_files(self) -> bool:
+        return self.examples.decodes_files()
+
     def sizes(self) -> Sequence[int] | None:
         sizes = self.examples.sizes()
         return None if sizes is None else [sizes[index] for index in self.indices]

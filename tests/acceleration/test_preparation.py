@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import zoo
-from zoo.acceleration import prepare
+from zoo.acceleration import preparation, prepare
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.testing.tiny_acceleration import TinyAcceleration, TwoLayers
 
@@ -30,7 +30,7 @@ def make_registry(log, error=None):
 
 def wait():
     for thread in threading.enumerate():
-        if thread.name == "zoo-prepare":
+        if thread.name.startswith("zoo-prepare"):
             thread.join()
 
 
@@ -71,8 +71,8 @@ def test_an_error_is_logged():
     assert records.output[0].endswith("is not prepared: a test")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_fork_waits_for_the_preparation():
+def begin_preparation():
+    """Begin one that ends when the returned event is set."""
     begun, may_end = threading.Event(), threading.Event()
 
     class Waiting(TinyAcceleration):
@@ -84,13 +84,42 @@ def test_a_fork_waits_for_the_preparation():
     registry = ComponentRegistry().with_components([Waiting], plugin="test")
     prepare(TwoLayers(), DEVICE, registry)
     begun.wait()
-    threading.Timer(0.3, may_end.set).start()
+    return may_end
+
+
+def fork():
     child = os.fork()
     if not child:
         os._exit(0)
-    alive = [thread for thread in threading.enumerate() if thread.name == "zoo-prepare"]
+    names = [thread.name for thread in threading.enumerate() if "prepare" in thread.name]
     assert os.waitpid(child, 0)[1] == 0
-    assert alive == []
+    return names
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_for_the_preparation():
+    may_end = begin_preparation()
+    threading.Timer(0.3, may_end.set).start()
+    assert fork() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_only_one_fork_waits_for_a_preparation_that_does_not_end(monkeypatch):
+    monkeypatch.setattr(preparation, "_MAX_WAIT", 0.01)
+    may_end = begin_preparation()
+    assert fork() == ["zoo-prepare-late"]
+    monkeypatch.setattr(preparation, "_MAX_WAIT", 1e6)
+    assert fork() == ["zoo-prepare-late"]
+    may_end.set()
+    wait()
+
+
+def test_a_model_is_loaded_without_a_thread(monkeypatch):
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    prepare(TwoLayers(), DEVICE, make_registry([]))
 
 
 @pytest.mark.gpu

@@ -3,23 +3,25 @@
 import multiprocessing
 import pickle
 import shutil
+import threading
 
 import numpy as np
 import pytest
-from data_kit import CLASSIFIER, ListDataset, ListExamples, compose
+from data_kit import CLASSIFIER, ListExamples, compose
 
 from zoo.data import kept_examples
 from zoo.data.batches import open_batches
 from zoo.data.kept_examples import KeptExamples, keep_decoded
 from zoo.errors import DataError
-from zoo.interfaces import Field
-from zoo.plugin import Blueprint, TensorSchema
+from zoo.plugin import Audio, Blueprint, TensorSchema
 from zoo.spec.training import Batching
+from zoo_datasets.audio import AudioFolder
+from zoo_datasets.captions import Captions
+from zoo_datasets.csv import Csv
 from zoo_datasets.image_folder import ImageFolder
+from zoo_datasets.split import Split
 from zoo_preprocessing.image import Image
 from zoo_preprocessing.label import Label
-
-FIELDS = {"source": Field("image"), "target": Field("label")}
 
 
 class CountedExamples(ListExamples):
@@ -58,12 +60,14 @@ def test_an_example_is_read_once():
 
 
 def test_values_are_restored_with_their_types():
-    values = [None, True, 3, 2.5, "ü", b"x", ["a", ("b", 1)]]
+    values = [None, True, 2.5, "ü", ["a", ("b", 1)], {"a": 1}, np.int64(3)]
+    values += [Audio(np.arange(3, dtype=np.float32), 8000)]
     arrays = [np.zeros((0, 2), np.float32), np.array(7), np.arange(6.0)[::2]]
     kept = KeptExamples(CountedExamples({"target": [*values, *arrays]}), memory=10_000, parts=1)
     for index, value in enumerate(values):
-        assert kept[index] == kept[index] == {"target": value}
-        assert type(kept[index]["target"]) is type(value)
+        first, second = kept[index]["target"], kept[index]["target"]
+        assert str(first) == str(second) == str(value)
+        assert type(second) is type(value)
     for index, array in enumerate(arrays, len(values)):
         first, second = kept[index]["target"], kept[index]["target"]
         assert first.dtype == second.dtype == array.dtype
@@ -71,19 +75,15 @@ def test_values_are_restored_with_their_types():
     assert set(kept.examples.reads) == {1}
 
 
-@pytest.mark.parametrize(
-    "value",
-    [np.float64(1.5), {"a": 1}, [np.zeros(2)], np.array(["a", None], object), bytearray(b"x")],
-    ids=["number", "dict", "arrays", "objects", "bytearray"],
-)
-def test_other_values_are_not_kept(value):
+def test_what_cannot_be_stored_is_read_again():
+    value = threading.Lock()
     kept = KeptExamples(CountedExamples({"target": [value]}), memory=10_000, parts=1)
     for _ in range(2):
         assert kept[0]["target"] is value
     assert list(kept.examples.reads) == [2]
 
 
-def test_memory_is_limited():
+def test_memory_is_limited(monkeypatch):
     examples = make_examples(20)
     kept = KeptExamples(examples, memory=500, parts=1)
     for _ in range(2):
@@ -92,6 +92,8 @@ def test_memory_is_limited():
     known = list(examples.reads).count(1)
     assert 0 < known < 20
     assert list(examples.reads) == [1] * known + [2] * (20 - known)
+    monkeypatch.setattr(kept_examples, "pickle", None)  # no record is made in vain
+    assert kept[19]["target"] == "c19"
 
 
 def test_errors_are_raised_each_time():
@@ -119,46 +121,58 @@ def test_pickled_examples_are_plain():
     assert type(pickle.loads(pickle.dumps(kept))) is ListExamples
 
 
-def test_only_what_is_decoded_one_by_one_is_kept():
+def test_only_what_is_decoded_is_kept():
     examples = make_examples()
-    assert isinstance(
-        keep_decoded(ListDataset(columns={}, fields=FIELDS), examples, 2), KeptExamples
-    )
-    texts = ListDataset(columns={}, fields={"source": Field("text"), "target": Field("label")})
-    assert keep_decoded(texts, examples, 2) is examples
-
-    class Fast(ListExamples):
-        def read_many(self, indices):
-            return {key: [values[i] for i in indices] for key, values in self.columns.items()}
-
-    fast = Fast(examples.columns, None)
-    assert keep_decoded(ListDataset(columns={}, fields=FIELDS), fast, 2) is fast
+    assert keep_decoded(examples, 2) is examples
+    examples.decodes_files = lambda: True
+    assert isinstance(keep_decoded(examples, 2), KeptExamples)
 
 
-def test_local_processes_share_the_limit(monkeypatch):
-    monkeypatch.setattr(kept_examples, "host_bytes", lambda: 8 * 4096)
-    dataset, examples = ListDataset(columns={}, fields=FIELDS), make_examples()
-    assert keep_decoded(dataset, examples, 0)._room == 4096
+def test_datasets_of_files_are_kept(tmp_path):
+    files = AudioFolder.write_example(tmp_path)
+    recordings = AudioFolder(**files).open()
+    kept = keep_decoded(recordings, 0)
+    first = [kept[index]["source"] for index in range(len(kept))]
+    for file in tmp_path.glob("*.wav"):
+        file.unlink()
+    for index, audio in enumerate(first):
+        np.testing.assert_array_equal(kept[index]["source"].samples, audio.samples)
+    arrays = Captions.write_example(tmp_path)
+    assert not Captions(**arrays).open().decodes_files()
+    assert Captions(**arrays | {"images": str(tmp_path)}).open().decodes_files()
+    rows = Csv.write_example(tmp_path)
+    assert not Csv(**rows).open().decodes_files()
+    rows["fields"]["source"]["content"] = "image"
+    assert Csv(**rows).open().decodes_files()
+
+
+def test_memory_is_that_of_the_machine_and_its_processes(monkeypatch):
+    monkeypatch.setenv("ZOO_MEMORY", str(8 * 4096))
+    examples = make_examples()
+    examples.decodes_files = lambda: True
+    assert keep_decoded(examples, 0)._room == 4096
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert keep_decoded(dataset, examples, 2)._room == 1024
+    assert keep_decoded(examples, 2)._room == 1024
+    monkeypatch.setenv("ZOO_MEMORY", "0")
+    assert keep_decoded(examples, 2) is examples
+    monkeypatch.setenv("ZOO_MEMORY", str(2**66))
+    monkeypatch.setattr(kept_examples, "MAX_MEMORY", 2**62)  # more than can be reserved
+    assert keep_decoded(examples, 2) is examples
+    for free in (None, -1):
+        monkeypatch.setattr(kept_examples, "available_bytes", lambda device, free=free: free)
+        assert keep_decoded(examples, 2) is examples
 
 
-def test_without_memory_the_examples_are_used(monkeypatch):
-    monkeypatch.setattr(kept_examples, "host_bytes", lambda: 2**80)
-    monkeypatch.setattr(kept_examples, "MAX_MEMORY", 2**62)
-    examples = make_examples()
-    assert keep_decoded(ListDataset(columns={}, fields=FIELDS), examples, 0) is examples
-
-
+@pytest.mark.parametrize("split", [False, True], ids=["folder", "split"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_later_epochs_need_no_files(tmp_path, workers):
-    with _open_images(tmp_path, workers) as batches:
+def test_later_epochs_need_no_files(tmp_path, workers, split):
+    with _open_images(tmp_path, workers, split=split) as batches:
         first = _images(batches, 0)
         for epoch in range(1, 7):  # batches that are made ahead were begun after the first epoch
             _images(batches, epoch)
         shutil.rmtree(tmp_path)
         later = _images(batches, 7)
-    assert sorted(first) == sorted(later) == list(range(12))
+    assert sorted(first) == sorted(later) == list(range(6 if split else 12))
     for index, image in first.items():
         assert later[index] == image
 
@@ -171,12 +185,14 @@ def test_evaluation_reads_files_again(tmp_path):
             _images(batches, 0)
 
 
-def _open_images(folder, workers, **options):
+def _open_images(folder, workers, *, split=False, **options):
     for index in range(12):
         path = folder / f"c{index % 5}" / f"{index:02}.ppm"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"P6 3 3 255\n" + bytes([index] * 27))
     dataset = Blueprint(ImageFolder, {"folder": str(folder)})
+    if split:
+        dataset = Blueprint(Split, {"data": dataset, "part": "held-out", "fraction": 0.5})
     preprocessors = {
         "source": Image(size=3, schema=TensorSchema(("B", 3, "H", "W"), "float")),
         "target": Label(

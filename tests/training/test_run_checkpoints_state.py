@@ -21,8 +21,8 @@ from zoo.training.setup import build_setup, read_request
 from zoo.training.state import RunState
 from zoo.training.trainer import Trainer
 
-# Not state of the training: open files, caches of encoded labels and decoded images, times, the size
-# of the log, and Accelerate, which lists every model of the process.
+# Not state of the training: open files, caches of encoded labels and decoded images, times, the
+# size of the log, and Accelerate, which lists every model of the process.
 NOT_COMPARED = ("._descriptor", "._known", ".seconds", ".log_bytes", ".processes")
 NOT_COMPARED += ("._starts", "._used")
 

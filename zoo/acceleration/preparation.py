@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterable
 
 import torch
@@ -39,7 +40,11 @@ def prepare(
     if new:
         _PREPARED.update(new)
         classes = sorted((cls for cls, _ in new), key=lambda cls: cls.name)
-        threading.Thread(target=_run, args=(classes, device), name=_NAME).start()
+        thread = threading.Thread(target=_run, args=(classes, device), name=_NAME)
+        try:
+            thread.start()
+        except RuntimeError as error:  # there are too many
+            _LOG.info("accelerations are not prepared: %s", error)
 
 
 def _prepares(cls: type[Acceleration]) -> bool:
@@ -57,9 +62,12 @@ def _run(classes: Iterable[type[Acceleration]], device: torch.device) -> None:
 def _finish() -> None:
     """Wait for the threads that prepare: a forked process would not get the imports that they have
     begun, but wait for them."""
+    end = time.monotonic() + _MAX_WAIT
     for thread in threading.enumerate():
         if thread.name == _NAME and thread is not threading.current_thread():
-            thread.join(_MAX_WAIT)
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                thread.name = f"{_NAME}-late"  # not waited for again
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from zoo.data.source import Collated
 
-SLOT_BYTES = 256 * 1024**2
-"""Size of the largest batch; memory is taken for what is written only."""
 _ALIGNMENT = 64
 
 
@@ -35,15 +33,17 @@ class StoredShares(NamedTuple):
 class BatchMemory:
     """Slots that forked processes share; each has the batches of one update.
 
+    Args:
+        slots: number of slots.
+        size: bytes of each; memory is taken for what is written only.
+
     Raises:
         OSError: if the process may not reserve so much memory.
     """
 
-    def __init__(self, slots: int) -> None:
-        self._slots = [mmap.mmap(-1, SLOT_BYTES) for _ in range(slots)]
-
-    def __len__(self) -> int:
-        return len(self._slots)
+    def __init__(self, slots: int, size: int) -> None:
+        self._slots = [mmap.mmap(-1, size) for _ in range(slots)]
+        self._size = size
 
     def store(self, slot: int, shares: list[Collated]) -> StoredShares | None:
         """Write batches to a slot; return None if they are too large."""
@@ -53,7 +53,7 @@ class BatchMemory:
             stored.append({})
             for key, tensor in (share.batch or {}).items():
                 array = tensor.numpy()
-                if start + array.nbytes > SLOT_BYTES:
+                if start + array.nbytes > self._size:
                     return None
                 stored[-1][key] = found = StoredArray(start, array.shape, array.dtype.str)
                 self._view(slot, found)[...] = array

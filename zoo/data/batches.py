@@ -257,8 +257,7 @@ def open_batches(
     """Open a dataset and return its batches for a model.
 
     Texts and labels are encoded now, also lists of them; images, audio and arrays when their batch
-    is loaded. Decoded images and recordings are kept in memory for the next epochs of a training,
-    as far as they fit.
+    is loaded. A training keeps decoded images and recordings in memory, as far as they fit.
 
     Args:
         blueprint: the dataset.
@@ -277,9 +276,6 @@ def open_batches(
     """
     dataset = blueprint.build()
     examples = dataset.open(evaluation=evaluation)
-    readers = min(MAX_WORKERS if pin else 0, os.cpu_count() or 1) if workers is None else workers
-    if not evaluation:
-        examples = keep_decoded(dataset, examples, readers)
     reader = ExampleReader(
         dataset, examples, model, preprocessors, seed=seed, evaluation=evaluation
     )
@@ -289,12 +285,16 @@ def open_batches(
         name = fingerprint(blueprint, model, reader, skipped, empty=empty)
         encoded = encode_examples(reader, skipped, fingerprint=name, empty=empty, progress=progress)
         source = table_source(reader, encoded, batching, skipped)
-        readers = workers or 0
+        workers = workers or 0
     else:
+        if workers is None:
+            workers = min(MAX_WORKERS, os.cpu_count() or 1) if pin else 0
+        if not evaluation:
+            reader.examples = keep_decoded(examples, workers)
         source = example_source(reader, batching, skipped)
     if not source.count(0):
         reasons = "; ".join(f"{count:,}: {why}" for why, count in skipped.counts.items())
         found = f"all are skipped ({reasons})" if reasons else "it is empty"
         raise DataError(f"dataset '{dataset.name}' has no examples to use: {found}")
-    loader = Loader(source, fail=bad_data == "fail", workers=readers, pin=pin)
+    loader = Loader(source, fail=bad_data == "fail", workers=workers, pin=pin)
     return Batches(reader, source, batching, skipped, loader)

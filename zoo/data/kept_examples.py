@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import marshal
 import mmap
 import os
+import pickle
 import struct
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch.utils.data import get_worker_info
 
-from zoo.interfaces import Dataset, Example, Examples
-from zoo.spec.memory import host_bytes
+from zoo.interfaces import Example, Examples
+from zoo.spec.memory import available_bytes
 
-DECODED = ("image", "audio")
-"""Contents whose decoding takes longer than everything after it."""
 MAX_MEMORY = 2 * 1024**3
 """Largest number of bytes of kept examples."""
 MEMORY_SHARE = 8
@@ -26,18 +25,18 @@ MEMORY_SHARE = 8
 _HEADER = struct.Struct("qq")  # size and checksum of a record
 
 
-def keep_decoded(dataset: Dataset, examples: Examples, workers: int) -> Examples:
-    """Return examples that keep what was decoded; the same ones if they read no images or
-    recordings one by one, or if there is no memory for it.
+def keep_decoded(examples: Examples, workers: int) -> Examples:
+    """Return examples that keep what was decoded; the same ones if they do not decode files, or if
+    there is no memory for it, or it is not known.
 
     Args:
         workers: number of processes that read examples.
     """
-    contents = {field.content for field in dataset.fields().values()}
-    if contents.isdisjoint(DECODED) or type(examples).read_many is not Examples.read_many:
-        return examples
+    free = available_bytes(torch.device("cpu"))
     processes = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))  # each keeps its own
-    memory = min(MAX_MEMORY, (host_bytes() or 0) // MEMORY_SHARE // processes)
+    memory = min(MAX_MEMORY, (free or 0) // MEMORY_SHARE // processes)
+    if memory <= 0 or not examples.decodes_files():
+        return examples
     try:
         return KeptExamples(examples, memory=memory, parts=max(1, workers))
     except OSError:  # the process may not reserve so much
@@ -49,7 +48,7 @@ class KeptExamples(Examples):
 
     There are no locks, which a killed process would leave behind. Each process has a part of the
     memory for what it reads. The checksum of a record finds one that another process wrote over.
-    Copies and unpickled examples are not kept.
+    Copies and unpickled objects are the plain examples.
 
     Args:
         memory: number of bytes of all records.
@@ -87,6 +86,9 @@ class KeptExamples(Examples):
     def position_names(self, index: int) -> Sequence[str] | None:
         return self.examples.position_names(index)
 
+    def decodes_files(self) -> bool:
+        return False
+
     def sizes(self) -> Sequence[int] | None:
         return self.examples.sizes()
 
@@ -96,22 +98,29 @@ class KeptExamples(Examples):
             return None
         size, checksum = _HEADER.unpack_from(self._memory, start)
         record = self._memory[start + _HEADER.size : start + _HEADER.size + size]
-        return _unpack(record) if _checksum(record, index) == checksum else None
+        if _checksum(record, index) != checksum:
+            return None
+        example: Example = pickle.loads(record)  # of a process of this training
+        return example
 
     def _keep(self, index: int, example: Example) -> None:
-        record = _pack(example)
-        if record is None:
-            return
         worker = get_worker_info()
         part = worker.id % len(self._used) if worker else 0
         used = int(self._used[part])
-        if used + _HEADER.size + len(record) > self._room:
+        if used >= self._room:
+            return
+        try:
+            record = pickle.dumps(dict(example), pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, TypeError, AttributeError):  # a value of a plugin
+            return
+        size = _HEADER.size + len(record)
+        if used + size > self._room:
+            self._used[part] = self._room  # so that no other record is made in vain
             return
         start = self._first + part * self._room + used
-        end = start + _HEADER.size + len(record)
         _HEADER.pack_into(self._memory, start, len(record), _checksum(record, index))
-        self._memory[start + _HEADER.size : end] = record
-        self._used[part] = used + _HEADER.size + len(record)
+        self._memory[start + _HEADER.size : start + size] = record
+        self._used[part] = used + size
         self._starts[index] = start
 
 
@@ -121,30 +130,3 @@ def _plain(examples: Examples) -> Examples:
 
 def _checksum(record: bytes, index: int) -> int:
     return zlib.crc32(record, index + 1)  # that of no bytes at all is not 0
-
-
-def _pack(example: Example) -> bytes | None:
-    """Return the values as bytes; None if a value is neither an array nor plain data."""
-    values = []
-    for name, value in example.items():
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            values.append((name, value.dtype.str, value.shape, value.tobytes()))
-        elif _is_plain(value):
-            values.append((name, None, None, value))
-        else:
-            return None
-    return marshal.dumps(values)
-
-
-def _is_plain(value: Any) -> bool:
-    """Return whether `marshal` restores a value; it makes bytes of numbers of NumPy."""
-    if type(value) in (list, tuple):
-        return all(map(_is_plain, value))
-    return value is None or type(value) in (str, bytes, int, float, bool)
-
-
-def _unpack(record: bytes) -> Example:
-    return {
-        name: value if dtype is None else np.frombuffer(value, dtype).reshape(shape).copy()
-        for name, dtype, shape, value in marshal.loads(record)
-    }

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import torch
 from torch.utils.data import DataLoader, Dataset as TorchDataset
 
 from zoo.data.batch_memory import BatchMemory, StoredShares
@@ -21,9 +22,17 @@ from zoo.data.worker_signals import (
     unchanged_child_handler,
 )
 from zoo.errors import DataError
+from zoo.spec.memory import available_bytes
 
 AHEAD = 16
-"""Number of updates that are made ahead of their use, but at least 2 for each worker."""
+"""Number of updates that are made ahead of their use, but 2 to 4 for each worker."""
+
+MAX_SLOT = 256 * 1024**2
+MIN_SLOT = 2**20
+"""Largest and smallest number of bytes of an update in shared memory, which is taken for what is
+written only."""
+MEMORY_SHARE = 8
+"""Updates in shared memory take at most this part of the free memory."""
 
 
 class LoadingJob(NamedTuple):
@@ -156,8 +165,9 @@ class Loader:
             yield update
 
     def _processes(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
-        factor = max(2, AHEAD // self.workers)
-        slots = self.workers * factor + 1  # one update is copied while the others are made
+        factor = min(4, max(2, AHEAD // self.workers))
+        # The DataLoader starts another job before it returns an update, which is then copied.
+        slots = self.workers * factor + 1
         if self.loader is None:
             self.memory = _shared_memory(slots)
             self.loader = DataLoader(
@@ -225,10 +235,14 @@ class _Jobs:
 
 def _shared_memory(slots: int) -> BatchMemory | None:
     """Return memory for processes that are forked; None if they are not, or it cannot be had."""
-    if multiprocessing.get_start_method() != "fork":
+    free = available_bytes(torch.device("cpu"))
+    if multiprocessing.get_start_method() != "fork" or free is None:
+        return None
+    size = min(MAX_SLOT, free // MEMORY_SHARE // slots)
+    if size < MIN_SLOT:
         return None
     try:
-        return BatchMemory(slots)
+        return BatchMemory(slots, size)
     except OSError:
         return None
 

@@ -84,6 +84,11 @@ class Examples(ABC):
         examples = [self[index] for index in indices.tolist()]
         return {name: [example[name] for example in examples] for name in examples[0]}
 
+    def decodes_files(self) -> bool:
+        """Return whether an example is decoded from a file each time it is read, as an image or a
+        recording; a training then keeps it in memory. By default False."""
+        return False
+
     def sizes(self) -> Sequence[int] | None:
         """Return the length of each example without reading it, for length buckets, or None if
         lengths are known only after preprocessing."""

@@ -74,6 +74,8 @@ class CapturedStep(Acceleration):
             loss, norm = call_on(target.device, call) if is_other else call()
         finally:
             self._transfer.end()
+            if self._graphed.reason is not None:  # the last call: its buffers are not kept
+                self._transfer = EarlyTransfer(target.device)
         # The next replay overwrites the outputs of a graph.
         return loss.clone(), None if norm is None else norm.clone()
 
