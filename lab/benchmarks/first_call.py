@@ -34,6 +34,8 @@ def measure(
     """Return the seconds of loading, and of each of the first calls."""
     start = time.perf_counter()
     model: Model = zoo.load(saved, device=device)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
     loading = time.perf_counter() - start
     model.eos = ()  # no token ends a sequence
     times = []

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from data_kit import CLASSIFIER, ListExamples, compose
+from torch.utils.data import DataLoader
 
 from zoo.data import kept_examples
 from zoo.data.batches import open_batches
@@ -43,7 +44,7 @@ def make_examples(count=6, **columns):
 
 def test_an_example_is_read_once():
     examples = make_examples()
-    kept = KeptExamples(examples, memory=10_000, parts=1)
+    kept = KeptExamples(examples, memory=10_000, workers=0)
     for _ in range(2):
         columns = kept.read_many(np.array([4, 1]))
         assert columns["target"] == ["c4", "c1"]
@@ -63,7 +64,7 @@ def test_values_are_restored_with_their_types():
     values = [None, True, 2.5, "ü", ["a", ("b", 1)], {"a": 1}, np.int64(3)]
     values += [Audio(np.arange(3, dtype=np.float32), 8000)]
     arrays = [np.zeros((0, 2), np.float32), np.array(7), np.arange(6.0)[::2]]
-    kept = KeptExamples(CountedExamples({"target": [*values, *arrays]}), memory=10_000, parts=1)
+    kept = KeptExamples(CountedExamples({"target": [*values, *arrays]}), memory=10_000, workers=0)
     for index, value in enumerate(values):
         first, second = kept[index]["target"], kept[index]["target"]
         assert str(first) == str(second) == str(value)
@@ -77,7 +78,7 @@ def test_values_are_restored_with_their_types():
 
 def test_what_cannot_be_stored_is_read_again():
     value = threading.Lock()
-    kept = KeptExamples(CountedExamples({"target": [value]}), memory=10_000, parts=1)
+    kept = KeptExamples(CountedExamples({"target": [value]}), memory=10_000, workers=0)
     for _ in range(2):
         assert kept[0]["target"] is value
     assert list(kept.examples.reads) == [2]
@@ -85,7 +86,7 @@ def test_what_cannot_be_stored_is_read_again():
 
 def test_memory_is_limited(monkeypatch):
     examples = make_examples(20)
-    kept = KeptExamples(examples, memory=500, parts=1)
+    kept = KeptExamples(examples, memory=500, workers=0)
     for _ in range(2):
         for index in range(20):
             assert kept[index]["source"][0, 0, 0] == index
@@ -98,7 +99,7 @@ def test_memory_is_limited(monkeypatch):
 
 def test_errors_are_raised_each_time():
     examples = make_examples(2, target=["a", DataError("is broken", "list:2")])
-    kept = KeptExamples(examples, memory=10_000, parts=1)
+    kept = KeptExamples(examples, memory=10_000, workers=0)
     for _ in range(2):
         with pytest.raises(DataError, match="is broken"):
             kept[1]
@@ -108,7 +109,7 @@ def test_errors_are_raised_each_time():
 
 def test_a_record_that_another_process_wrote_over_is_read_again():
     examples = make_examples()
-    kept = KeptExamples(examples, memory=10_000, parts=1)
+    kept = KeptExamples(examples, memory=10_000, workers=0)
     assert kept[0]["target"] == "c0"
     kept._used[0] = 0  # as of a process that did not see the record
     assert kept[1]["target"] == "c1"
@@ -116,8 +117,39 @@ def test_a_record_that_another_process_wrote_over_is_read_again():
     assert list(examples.reads)[:2] == [2, 1]
 
 
+def test_a_size_that_another_process_wrote_over_is_not_read():
+    examples = make_examples()
+    kept = KeptExamples(examples, memory=10_000, workers=0)
+    assert kept[0]["target"] == "c0"
+    for size in (2**62, 10_001, 0, -5):
+        kept_examples._HEADER.pack_into(kept._memory, int(kept._starts[0]), size, 0)
+        assert kept._find(0) is None
+
+
+def test_only_the_workers_of_one_loader_keep_examples():
+    examples = make_examples(12)
+    kept = KeptExamples(examples, memory=10_000, workers=2)
+    for workers, reads in ((0, 2), (1, 2), (2, 1)):
+        examples.reads[:] = [0] * 12
+        for _ in range(2):
+            loader = DataLoader(
+                kept, batch_size=2, num_workers=workers, collate_fn=list, in_order=True
+            )
+            targets = [example["target"] for batch in loader for example in batch]
+            assert targets == [f"c{index}" for index in range(12)]
+        assert list(examples.reads) == [reads] * 12
+    assert kept[3]["target"] == "c3"
+    assert list(examples.reads) == [1] * 12
+    alone = KeptExamples(examples, memory=10_000, workers=0)
+    process = multiprocessing.get_context("fork").Process(target=alone.__getitem__, args=(5,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert not alone._starts.any()
+
+
 def test_pickled_examples_are_plain():
-    kept = KeptExamples(ListExamples({"target": ["a"]}, None), memory=1000, parts=1)
+    kept = KeptExamples(ListExamples({"target": ["a"]}, None), memory=1000, workers=0)
     assert type(pickle.loads(pickle.dumps(kept))) is ListExamples
 
 

@@ -30,7 +30,7 @@ def keep_decoded(examples: Examples, workers: int) -> Examples:
     there is no memory for it, or it is not known.
 
     Args:
-        workers: number of processes that read examples.
+        workers: number of worker processes; 0 if this process reads the examples.
     """
     free = available_bytes(torch.device("cpu"))
     processes = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))  # each keeps its own
@@ -38,7 +38,7 @@ def keep_decoded(examples: Examples, workers: int) -> Examples:
     if memory <= 0 or not examples.decodes_files():
         return examples
     try:
-        return KeptExamples(examples, memory=memory, parts=max(1, workers))
+        return KeptExamples(examples, memory=memory, workers=workers)
     except OSError:  # the process may not reserve so much
         return examples
 
@@ -46,18 +46,21 @@ def keep_decoded(examples: Examples, workers: int) -> Examples:
 class KeptExamples(Examples):
     """Examples that are read once, as long as there is room, in memory that forked processes share.
 
-    There are no locks, which a killed process would leave behind. Each process has a part of the
-    memory for what it reads. The checksum of a record finds one that another process wrote over.
-    Copies and unpickled objects are the plain examples.
+    There are no locks, which a killed process would leave behind. Each worker process of the one
+    DataLoader has a part of the memory for what it reads; other processes only find records. The
+    checksum of a record finds one that another process wrote over. Copies and unpickled objects are
+    the plain examples.
 
     Args:
         memory: number of bytes of all records.
-        parts: number of processes that read.
+        workers: number of worker processes; 0 if this process reads the examples.
     """
 
-    def __init__(self, examples: Examples, *, memory: int, parts: int) -> None:
+    def __init__(self, examples: Examples, *, memory: int, workers: int) -> None:
         self.examples = examples
         self._count = len(examples)
+        self._workers, self._process = workers, os.getpid()
+        parts = max(1, workers)
         self._room = memory // parts
         table = np.int64().itemsize * (self._count + parts)
         self._memory = mmap.mmap(-1, table + self._room * parts)
@@ -97,6 +100,8 @@ class KeptExamples(Examples):
         if not start:
             return None
         size, checksum = _HEADER.unpack_from(self._memory, start)
+        if not 0 < size <= self._room:  # another record was written over it
+            return None
         record = self._memory[start + _HEADER.size : start + _HEADER.size + size]
         if _checksum(record, index) != checksum:
             return None
@@ -104,11 +109,10 @@ class KeptExamples(Examples):
         return example
 
     def _keep(self, index: int, example: Example) -> None:
-        worker = get_worker_info()
-        part = worker.id % len(self._used) if worker else 0
-        used = int(self._used[part])
-        if used >= self._room:
+        part = self._own_part()
+        if part is None or self._used[part] >= self._room:
             return
+        used = int(self._used[part])
         try:
             record = pickle.dumps(dict(example), pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, TypeError, AttributeError):  # a value of a plugin
@@ -122,6 +126,13 @@ class KeptExamples(Examples):
         self._memory[start + _HEADER.size : start + size] = record
         self._used[part] = used + size
         self._starts[index] = start
+
+    def _own_part(self) -> int | None:
+        """Return the part in which this process keeps records; None if it has none."""
+        worker = get_worker_info()
+        if worker is None:
+            return None if self._workers or os.getpid() != self._process else 0
+        return worker.id if worker.num_workers == self._workers else None
 
 
 def _plain(examples: Examples) -> Examples:

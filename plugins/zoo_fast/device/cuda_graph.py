@@ -209,19 +209,23 @@ class GraphedFunction:
         log_compiled_kernels()
         moved, stream = self._on_device(inputs), self._pool.stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            if not check:
-                outputs = self.function(moved)
-            else:
-                self.is_last_warmup = True
-                try:
-                    with find_synchronisation() as found:
-                        outputs = self.function(moved)
-                finally:
-                    self.is_last_warmup = False
-                if found:
-                    self._delete_graphs(found[0])
-        torch.cuda.current_stream().wait_stream(stream)
+        try:
+            with torch.cuda.stream(stream):
+                return self._warm_up(moved) if check else self.function(moved)
+        finally:  # also after an error: the kernels before it read the inputs
+            torch.cuda.current_stream().wait_stream(stream)
+
+    def _warm_up(self, inputs: Inputs) -> Any:
+        """Call the function for the last time before it is captured; give graphs up if it waits
+        for the device."""
+        self.is_last_warmup = True
+        try:
+            with find_synchronisation() as found:
+                outputs = self.function(inputs)
+        finally:
+            self.is_last_warmup = False
+        if found:
+            self._delete_graphs(found[0])
         return outputs
 
     def _capture(self, capture: _Capture, inputs: Inputs) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -32,37 +32,47 @@ def copy_into(pairs: Iterable[Pair]) -> None:
             torch._foreach_copy_(own, others)
 
 
-def copy_small_into(pairs: Sequence[Pair]) -> None:
+def copy_small_into(pairs: Iterable[Pair]) -> None:
     """Copy tensors, the small ones in one kernel of Triton if it is available.
 
     This kernel starts while the one before still runs, as do those of a step around it.
     """
     small, others = divide_small(pairs)
-    if small and why_not_triton(*(target for target, _ in small)) is None:
+    if small:
         from zoo_fast.generation.kernels.copy import copy_each
 
         copy_each(small)
-        copy_into(others)
-    else:
-        copy_into(pairs)
+    copy_into(others)
 
 
-def divide_small(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs that one kernel copies, and the others."""
-    is_small = [_is_small(*pair) for pair in pairs]
-    small = [pair for pair, is_own in zip(pairs, is_small, strict=True) if is_own]
-    others = [pair for pair, is_own in zip(pairs, is_small, strict=True) if not is_own]
-    return small[:MAX_SMALL], small[MAX_SMALL:] + others
+def divide_small(
+    pairs: Iterable[Pair], limit: int = MAX_SMALL * SMALL_BYTES
+) -> tuple[list[Pair], list[Pair]]:
+    """Return the pairs that one kernel of Triton copies, and the others.
+
+    Args:
+        limit: bytes of the first ones together.
+    """
+    small: list[Pair] = []
+    others: list[Pair] = []
+    for target, source in pairs:
+        is_own = len(small) < MAX_SMALL and target.nbytes <= limit and _is_small(target, source)
+        limit -= is_own * target.nbytes
+        (small if is_own else others).append((target, source))
+    return small, others
 
 
 def _is_small(target: Tensor, source: Tensor) -> bool:
-    """Whether two tensors are small, and have their values in the same order."""
+    """Whether two tensors are small, have their values in the same order, and kernels take them."""
     return (
         0 < target.nbytes <= SMALL_BYTES
         and target.dtype == source.dtype
         and target.shape == source.shape
         and target.is_contiguous()
         and source.is_contiguous()
+        and source.device == target.device
+        and not target.is_complex()
+        and why_not_triton(target) is None
     )
 
 

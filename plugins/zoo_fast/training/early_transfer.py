@@ -15,7 +15,8 @@ _ALIGNMENT = 256
 class EarlyTransfer:
     """Copies large pinned tensors to a device on a stream of its own.
 
-    Two buffers take turns: a step reads one of them while the other one is written.
+    Two buffers take turns: a step reads one of them while the other one is written. If there is no
+    memory for them, the step copies its batch.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -24,16 +25,22 @@ class EarlyTransfer:
         self._buffers: list[Tensor] = []
         self._read: list[torch.cuda.Event] = []
         self._turn = 0
+        self._is_full = False
 
     def start(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the batch, whose large tensors are copied before what follows on the current
         stream; `end` has to be called after the last use."""
         large = {name: tensor for name, tensor in batch.items() if _is_large(tensor)}
-        if not large:
+        if not large or self._is_full:
             return dict(batch)
         stream = self._stream = self._stream or self._create()
+        size = sum(_aligned(tensor.nbytes) for tensor in large.values())
+        try:
+            buffer = self._buffer(1 - self._turn, size, stream)
+        except torch.OutOfMemoryError:
+            self._is_full = True
+            return dict(batch)
         self._turn = 1 - self._turn
-        buffer = self._buffer(sum(_aligned(tensor.nbytes) for tensor in large.values()), stream)
         stream.wait_event(self._read[self._turn])
         copies, first = {}, 0
         with torch.cuda.stream(stream):
@@ -56,14 +63,13 @@ class EarlyTransfer:
         self._read = [torch.cuda.Event() for _ in range(2)]  # type: ignore[no-untyped-call]
         return torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
 
-    def _buffer(self, size: int, stream: torch.cuda.Stream) -> Tensor:
-        """Return the next buffer, a larger one if needed."""
-        if len(self._buffers[self._turn]) < size:
-            new = torch.empty(size, dtype=torch.uint8, device=self._device)
-            self._buffers[self._turn] = new
+    def _buffer(self, turn: int, size: int, stream: torch.cuda.Stream) -> Tensor:
+        """Return a buffer, a larger one if needed."""
+        if len(self._buffers[turn]) < size:
+            self._buffers[turn] = torch.empty(size, dtype=torch.uint8, device=self._device)
             # The current stream may still use what was in its place.
             stream.wait_stream(torch.cuda.current_stream(self._device))
-        return self._buffers[self._turn]
+        return self._buffers[turn]
 
 
 def _is_large(tensor: Tensor) -> bool:

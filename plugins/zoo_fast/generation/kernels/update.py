@@ -16,6 +16,8 @@ from zoo_fast.generation.tensor_copies import Pair, divide_small
 
 BLOCK = 1024
 """Elements of a tensor that are copied at once."""
+COPIED_BYTES = 2**15
+"""Bytes that one program copies; many programs copy more in less time."""
 
 
 def update_in_place(
@@ -42,7 +44,7 @@ def update_in_place(
     B, W, T = search.tokens.shape
     if B == 1:
         next_len = search.cur_len
-        small, others = divide_small(pairs)
+        small, others = divide_small(pairs, COPIED_BYTES)
     else:
         next_len = torch.empty_like(search.cur_len)
         small, others = [], [*pairs, (search.cur_len, next_len)]

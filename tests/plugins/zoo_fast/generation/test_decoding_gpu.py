@@ -155,13 +155,15 @@ def test_captured_prompts_and_encoders_use_the_current_inputs(spec, monkeypatch)
         assert torch.equal(model.generate(batch, Greedy(), max_length=20).tokens, tokens)
 
 
+@pytest.mark.parametrize("items", [1, 5])
 @pytest.mark.parametrize("sampler", [Greedy(), Beam()], ids=lambda sampler: sampler.name)
-def test_kernels_give_the_same_scores(model, sampler, monkeypatch):
-    found = generate(model, sampler)
+def test_kernels_give_the_same_scores(model, sampler, items, monkeypatch):
+    found = [generate(model, sampler, items=items) for _ in range(3)]  # the last ones are captured
     monkeypatch.setenv("ZOO_TRITON", "off")
-    expected = generate(model, sampler)
-    torch.testing.assert_close(found.scores, expected.scores, atol=1e-3, rtol=1e-3)
-    assert torch.equal(found.tokens, expected.tokens)
+    expected = generate(model, sampler, items=items)
+    for each in found:
+        torch.testing.assert_close(each.scores, expected.scores, atol=1e-3, rtol=1e-3)
+        assert torch.equal(each.tokens, expected.tokens)
 
 
 RANDOM = [Temperature(), TopK(k=5, temperature=0.7), TopP(), MinP()]

@@ -42,10 +42,25 @@ def test_copies_of_different_dtypes():
         assert copies[name].data_ptr() != tensor.data_ptr()
 
 
-def test_one_kernel_copies_a_limited_number_of_small_tensors():
+def test_one_kernel_copies_a_limited_number_of_small_tensors(monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
     large = torch.zeros(SMALL_BYTES + 1, dtype=torch.int8)
     tensors = [torch.zeros(4), large, torch.zeros(0)] + [torch.zeros(2)] * MAX_SMALL
     pairs = [(tensor.clone(), tensor) for tensor in tensors]
     small, others = divide_small(pairs)
     assert small == [pairs[0], *pairs[3 : MAX_SMALL + 2]]
-    assert others == [pairs[-1], pairs[1], pairs[2]]
+    assert others == [pairs[1], pairs[2], pairs[-1]]
+    assert divide_small(pairs, 32)[0] == [pairs[0], pairs[3], pairs[4]]
+    monkeypatch.setenv("ZOO_TRITON", "off")
+    assert divide_small(pairs) == ([], pairs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64])
+def test_kernels_do_not_copy_other_dtypes(dtype, monkeypatch):
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    source = torch.randn(3, dtype=dtype)
+    target = torch.empty_like(source)
+    assert divide_small([(target, source)])[0] == []
+    copy_small_into([(target, source)])
+    assert torch.equal(target, source)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from memory_kit import limited_memory
 
 from zoo_fast.training.early_transfer import MIN_BYTES, EarlyTransfer
 
@@ -43,3 +44,12 @@ def test_other_tensors_stay_where_they_are():
     }
     sent = EarlyTransfer(DEVICE).start(batch)
     assert all(sent[key] is tensor for key, tensor in batch.items())
+
+
+def test_without_memory_for_buffers_the_step_copies():
+    batch = {"a": torch.zeros(2**28, dtype=torch.uint8).pin_memory()}
+    transfer = EarlyTransfer(DEVICE)
+    with limited_memory(2**20):
+        for _ in range(2):
+            assert transfer.start(batch)["a"] is batch["a"]
+            transfer.end()
