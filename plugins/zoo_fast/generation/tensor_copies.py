@@ -46,19 +46,23 @@ def copy_small_into(pairs: Iterable[Pair]) -> None:
 
 
 def divide_small(
-    pairs: Iterable[Pair], limit: int = MAX_SMALL * SMALL_BYTES
+    pairs: Iterable[Pair], max_bytes: int = MAX_SMALL * SMALL_BYTES
 ) -> tuple[list[Pair], list[Pair]]:
     """Return the pairs that one kernel of Triton copies, and the others.
 
     Args:
-        limit: bytes of the first ones together.
+        max_bytes: bytes of the first ones together.
     """
     small: list[Pair] = []
     others: list[Pair] = []
+    room = max_bytes
     for target, source in pairs:
-        is_own = len(small) < MAX_SMALL and target.nbytes <= limit and _is_small(target, source)
-        limit -= is_own * target.nbytes
-        (small if is_own else others).append((target, source))
+        fits = len(small) < MAX_SMALL and target.nbytes <= room
+        if fits and _is_small(target, source):
+            small.append((target, source))
+            room -= target.nbytes
+        else:
+            others.append((target, source))
     return small, others
 
 
