@@ -119,7 +119,11 @@ def test_a_model_is_loaded_without_a_thread(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    prepare(TwoLayers(), DEVICE, make_registry([]))
+    log = []
+    with unittest.TestCase().assertLogs("zoo.acceleration.preparation", "INFO") as records:
+        prepare(TwoLayers(), DEVICE, make_registry(log))
+    assert records.output[0].endswith("are not prepared: can't start new thread")
+    assert log == []
 
 
 @pytest.mark.gpu

@@ -32,10 +32,12 @@ def keep_decoded(examples: Examples, workers: int) -> Examples:
     Args:
         workers: number of worker processes; 0 if this process reads the examples.
     """
-    free = available_bytes(torch.device("cpu"))
+    if not examples.decodes_files():
+        return examples
+    free = available_bytes(torch.device("cpu")) or 0
     processes = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))  # each keeps its own
-    memory = min(MAX_MEMORY, (free or 0) // MEMORY_SHARE // processes)
-    if memory <= 0 or not examples.decodes_files():
+    memory = min(MAX_MEMORY, free // MEMORY_SHARE // processes)
+    if memory <= 0:
         return examples
     try:
         return KeptExamples(examples, memory=memory, workers=workers)
