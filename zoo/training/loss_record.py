@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ class NotFinite(ZooError):
 class LossRecord:
     """Losses since the last line of the log.
 
-    `add` does not synchronise the device; `read` does, once for all steps.
+    `add` does not synchronise the device. `read` does, once for all steps; `start` and `finish` are
+    its two halves, between which the device computes what was started in the meantime.
 
     Attributes:
         losses, norms: values of the steps that have been read.
@@ -42,11 +44,12 @@ class LossRecord:
     losses: list[float] = field(default_factory=list)
     norms: list[float] = field(default_factory=list)
     stop: bool = False
-    _pending: list[tuple[StepPosition, StepOutput]] = field(default_factory=list)
+    _added: list[tuple[StepPosition, StepOutput]] = field(default_factory=list)
+    _copied: _Copies | None = None
 
     def add(self, position: StepPosition, output: StepOutput) -> None:
         """Add the output of a step."""
-        self._pending.append((position, output))
+        self._added.append((position, output))
 
     def read(self) -> None:
         """Read the values of all steps that were added.
@@ -54,14 +57,27 @@ class LossRecord:
         Raises:
             NotFinite: for the first step whose loss or gradient norm is infinite or NaN.
         """
-        pending, self._pending = self._pending, []
-        if not pending:
+        self.start()
+        self.finish()
+
+    def start(self) -> None:
+        """Start to copy the values of all steps that were added, without waiting for them."""
+        self.finish()
+        if self._added:
+            self._copied, self._added = _Copies(self._added), []
+
+    @property
+    def is_copying(self) -> bool:
+        """Whether values that `start` copies may not have arrived."""
+        return self._copied is not None and self._copied.arrival is not None
+
+    def finish(self) -> None:
+        """Read the values that `start` copies, when they have arrived; see `read`."""
+        copied, self._copied = self._copied, None
+        if copied is None:
             return
         names = {"loss": self.losses, "gradient norm": self.norms}
-        rows = torch.stack(
-            [torch.stack([value for value in output if value is not None]) for _, output in pending]
-        ).tolist()
-        for (position, output), row in zip(pending, rows, strict=True):
+        for (position, output), row in zip(copied.steps, copied.read(), strict=True):
             if output.stops is not None:
                 self.stop = self.stop or row.pop() > 0
             for (name, values), value in zip(names.items(), row, strict=False):
@@ -72,3 +88,28 @@ class LossRecord:
     def clear(self) -> None:
         """Remove the values that have been read."""
         self.losses, self.norms = [], []
+
+
+class _Copies:
+    """The values of steps on their way from the device.
+
+    Attributes:
+        arrival: the event after the copy; None if the values are there.
+    """
+
+    def __init__(self, steps: Sequence[tuple[StepPosition, StepOutput]]) -> None:
+        self.steps = steps
+        values = [value for _, output in steps for value in output if value is not None]
+        rows = torch.stack(values).view(len(steps), -1)
+        self.arrival: torch.cuda.Event | None = None
+        self._rows = rows.to("cpu", non_blocking=rows.is_cuda)  # then to pinned memory
+        if rows.is_cuda:
+            stream = torch.cuda.current_stream(rows.device)
+            self.arrival = stream.record_event()
+
+    def read(self) -> list[list[float]]:
+        """Return the values of each step."""
+        if self.arrival is not None:
+            self.arrival.synchronize()
+        rows: list[list[float]] = self._rows.tolist()
+        return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,8 @@ from zoo.errors import ZooError
 from zoo.training.callback import Callback
 from zoo.training.evaluator import evaluate_run
 from zoo.training.interruption import Interrupted, Signals
-from zoo.training.loss_record import LossRecord, NotFinite, StepPosition
+from zoo.training.loss_lines import LossLines
+from zoo.training.loss_record import NotFinite
 from zoo.training.monitor import lower_is_better
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_log import RunLog
@@ -26,10 +28,7 @@ _MAX_ORIGINS = 8
 
 
 class Trainer:
-    """Runs the steps of a training, with its log, evaluations and checkpoints.
-
-    Losses stay on the device until a line of the log, an evaluation or a checkpoint is due.
-    """
+    """Runs the steps of a training, with its log, evaluations and checkpoints."""
 
     def __init__(
         self,
@@ -50,10 +49,8 @@ class Trainer:
         self.provenance = provenance
         self.max_seconds = max_seconds
         self.lower = lower_is_better(setup.training, setup.metrics)
-        self.record = LossRecord(state.losses, state.norms)
         self._started = time.monotonic() - state.seconds
-        self._logged = time.monotonic()
-        self._tokens = 0
+        self.lines = LossLines(setup, state, self._write, self._started)
         self._reported: set[str] = set()
         self._reads_every_step = setup.processes.world > 1 and setup.processes.device.type == "cpu"
 
@@ -64,25 +61,31 @@ class Trainer:
             Interrupted: after a signal, when a checkpoint has been saved.
             ZooError: if a loss is not finite, or a file cannot be written.
         """
-        setup, state, processes = self.setup, self.state, self.setup.processes
-        setup.model.train()
+        self.setup.model.train()
         self._observe_validation()
         try:
             while not self.is_finished():
-                for update in setup.batches.epoch(
-                    state.epoch,
-                    start=state.index,
-                    rank=processes.rank,
-                    world=processes.world,
-                    accumulate=setup.training.accumulate,
-                ):
-                    self._update(update, signals)
-                    if self.is_finished():
-                        break
-                else:
-                    state.epoch, state.index = state.epoch + 1, 0
+                self._train_epoch(signals)
         except NotFinite as error:
             raise ZooError(self._describe(error)) from error
+        except BaseException:
+            with contextlib.suppress(Exception):  # it may be of the same cause
+                self.lines.end()
+            raise
+
+    def _train_epoch(self, signals: Signals) -> None:
+        setup, state, processes = self.setup, self.state, self.setup.processes
+        for update in setup.batches.epoch(
+            state.epoch,
+            start=state.index,
+            rank=processes.rank,
+            world=processes.world,
+            accumulate=setup.training.accumulate,
+        ):
+            self._update(update, signals)
+            if self.is_finished():
+                return
+        state.epoch, state.index = state.epoch + 1, 0
 
     def is_finished(self) -> bool:
         """Return whether no step or time is left, or early stopping ends the training."""
@@ -104,21 +107,21 @@ class Trainer:
             setup.step.local.set_lr(setup.schedule.factor(state.step + 1))
         stops = signals.received is not None or setup.failure is not None
         output = setup.step(update.batches, stop=stops)
+        self.lines.end()  # of the step before, while the device has this one to compute
         self._report_path()
         state.step += 1
         state.index = update.index + 1
-        self._tokens += update.tokens
         if setup.average is not None:
             setup.average.update(state.step)
-        self.record.add(StepPosition(state.step, state.epoch, update.index), output)
+        self.lines.add(output, update)
         is_last = self._is_last_step()
         if state.step % training.log.every == 0 or is_last:
-            self._log()
+            self.lines.begin()
         elif self._reads_every_step:
-            self.record.read()
+            self.lines.read()
         evaluated = self._is_evaluation_due(is_last)
         is_best = evaluated and self._evaluate()
-        stop = self.record.stop
+        stop = self.lines.record.stop
         if setup.processes.world == 1:
             stop = signals.received is not None or setup.failure is not None
         if stop or self.is_finished() or self._is_checkpoint_due(evaluated, is_best):
@@ -179,28 +182,6 @@ class Trainer:
             return True
         return every is not None and self.state.step % every == 0
 
-    def _log(self) -> None:
-        """Write a line of the log with the mean loss since the last one."""
-        self.record.read()
-        now, losses, norms = time.monotonic(), self.record.losses, self.record.norms
-        state, seconds = self.state, max(now - self._logged, 1e-9)
-        entry: dict[str, Any] = {
-            "step": state.step,
-            "epoch": state.epoch,
-            "loss": sum(losses) / len(losses),
-            "lr": self.setup.step.local.lr,
-            "tokens_per_second": round(self._tokens / seconds, 1),
-            **({} if self.setup.batches.counts_tokens else {"speed_unit": "examples"}),
-            "seconds": round(now - self._started, 3),
-        }
-        if norms:
-            entry["gradient_norm"] = sum(norms) / len(norms)
-        if self.setup.batches.skipped:
-            entry["skipped"] = self.setup.batches.skipped
-        self._write(entry)
-        self.record.clear()
-        self._logged, self._tokens = now, 0
-
     def _write(self, entry: Mapping[str, Any]) -> None:
         try:
             self.log.write(entry)
@@ -211,7 +192,7 @@ class Trainer:
 
     def _evaluate(self) -> bool:
         """Evaluate on the validation data, and return whether the result is the best so far."""
-        self.record.read()
+        self.lines.read()
         started = time.monotonic()
         values = evaluate_run(self.setup)
         is_best = self.state.observe(values, self.lower)
@@ -222,7 +203,7 @@ class Trainer:
         self._log_evaluation(values)
         for callback in self.callbacks:
             callback.on_evaluation(self.state.step, values, is_best)
-        self._logged += time.monotonic() - started
+        self.lines.skip(time.monotonic() - started)
         return is_best
 
     def _log_evaluation(self, values: Mapping[str, float]) -> None:
@@ -262,9 +243,9 @@ class Trainer:
 
     def save(self) -> Path:
         """Save a checkpoint, unless the weights are not finite."""
-        self.record.read()
-        state = self.state
-        state.losses, state.norms = self.record.losses, self.record.norms
+        self.lines.read()
+        state, record = self.state, self.lines.record
+        state.losses, state.norms = record.losses, record.norms
         state.seconds = time.monotonic() - self._started
         state.log_bytes = self.log.size()
         state.skipped = self.setup.batches.skipped_state()
