@@ -5,7 +5,7 @@ Notation: B batch, H query heads, G query heads per head of keys and values, T q
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -21,9 +21,13 @@ from zoo_fast.attention.masks import (
     without_wide_window,
 )
 from zoo_fast.attention.short import why_not_short
+from zoo_fast.device.without_cudnn import WithoutCudnn
 
 MAX_WIDTH = 256
 """Width of a head up to which torch's fused kernels are used on a GPU."""
+SMALL = 2**27
+"""Multiplications for the scores up to which cuDNN is not used without gradients: it saves less
+than 10 us then, and takes 40 to 65 ms before the first call with each shape (H200)."""
 
 
 def fused_softmax(
@@ -64,7 +68,7 @@ def fused_softmax(
         return _attend_one(query, keys, values, attn_mask, scale, dropout_p)
     if grouped and not _supports_groups(query, attn_mask):
         keys, values, grouped = repeat_heads(keys, H), repeat_heads(values, H), False
-    with sdpa_kernel(SDPBackend.MATH) if _is_wide(query, keys, values) else nullcontext():
+    with _kernels(query, keys, values):
         return F.scaled_dot_product_attention(
             query,
             keys,
@@ -75,6 +79,21 @@ def fused_softmax(
             scale=scale,
             enable_gqa=grouped,
         )
+
+
+def _kernels(query: Tensor, keys: Tensor, values: Tensor) -> AbstractContextManager[object]:
+    """Return a context with the kernels of torch that can be chosen."""
+    if _is_wide(query, keys, values):
+        return sdpa_kernel(SDPBackend.MATH)
+    return WithoutCudnn() if _is_small(query, keys) else nullcontext()
+
+
+def _is_small(query: Tensor, keys: Tensor) -> bool:
+    """Whether a new shape would take longer than what cuDNN saves."""
+    if not query.is_cuda or query.dtype == torch.float32 or torch.compiler.is_compiling():
+        return False
+    needs_grad = torch.is_grad_enabled() and (query.requires_grad or keys.requires_grad)
+    return not needs_grad and query.numel() * keys.shape[-2] <= SMALL
 
 
 def _is_wide(query: Tensor, keys: Tensor, values: Tensor) -> bool:
@@ -100,9 +119,10 @@ def _attend_one(
         attn_mask = attn_mask.squeeze(-2).reshape(
             -1, groups, H // groups, attn_mask.shape[-1]
         )  # [1 or B, Hkv, G, S]
-    context = F.scaled_dot_product_attention(
-        folded, keys, values, attn_mask=attn_mask, dropout_p=dropout_p, scale=scale
-    )
+    with _kernels(folded, keys, values):
+        context = F.scaled_dot_product_attention(
+            folded, keys, values, attn_mask=attn_mask, dropout_p=dropout_p, scale=scale
+        )
     return context.reshape(B, H, 1, -1)
 
 

@@ -8,6 +8,7 @@ import torch
 from attention_kit import build, lengths_mask, randn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from zoo import accelerate, recording
 from zoo.plugin import Attention, Blueprint, Mask, Position
@@ -232,3 +233,33 @@ def test_wide_heads_are_attended_with_separate_kernels(monkeypatch):
     gradients = [torch.autograd.grad(each.square().sum(), (q, k, v)) for each in (fused, separate)]
     torch.testing.assert_close(*gradients)
     assert len(backends) == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("keys", "queries", "needs_grad", "is_used"),
+    [
+        (100, 100, False, False),
+        (2000, 1, False, False),
+        (2000, 2000, False, True),
+        (100, 100, True, True),
+    ],
+)
+def test_cudnn_is_not_used_for_few_scores_without_gradients(keys, queries, needs_grad, is_used):
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("torch does not prefer the attention of cuDNN on this GPU")
+    memory = torch.randn(2, 4, keys, 64, device="cuda", dtype=torch.bfloat16)
+    query = torch.randn(2, 8, queries, 64, device="cuda", dtype=torch.bfloat16)
+    memory.requires_grad_(needs_grad)
+    mask = Mask(causal=queries > 1)
+    called = set()
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            called.add(str(function))
+            return function(*args, **kwargs or {})
+
+    with Names():
+        fused_softmax(query, memory, memory, mask, scale=0.1)
+    assert any("cudnn" in name for name in called) == is_used, called
+    assert torch.backends.cuda.cudnn_sdp_enabled()
