@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import zoo
-from zoo.acceleration import preparation, prepare
+from zoo.acceleration import finish_preparation, preparation, prepare
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.testing.tiny_acceleration import TinyAcceleration, TwoLayers
 
@@ -94,6 +94,13 @@ def fork():
     names = [thread.name for thread in threading.enumerate() if "prepare" in thread.name]
     assert os.waitpid(child, 0)[1] == 0
     return names
+
+
+def test_a_call_can_wait_for_the_preparation():
+    may_end = begin_preparation()
+    threading.Timer(0.3, may_end.set).start()
+    finish_preparation()
+    assert not [thread for thread in threading.enumerate() if thread.name == "zoo-prepare"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

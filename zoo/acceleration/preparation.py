@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import torch
 from torch import nn
@@ -18,10 +19,10 @@ from zoo.interfaces.module_parts import each_part
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 _LOG = logging.getLogger(__name__)
-_PREPARED: set[tuple[type[Acceleration], torch.device]] = set()
+_PREPARED: set[tuple[object, torch.device]] = set()
 _NAME = "zoo-prepare"
 _MAX_WAIT = 30.0
-"""Seconds after which a process forks although a thread still prepares."""
+"""Seconds after which `finish_preparation` returns although a thread still prepares."""
 
 
 def prepare(
@@ -36,15 +37,41 @@ def prepare(
         return
     found = (registry or default_registry()).accelerations
     served = {cls for part in each_part(model) for cls in found.get(plain_class(part), ())}
-    new = {(cls, device) for cls in served if _prepares(cls)} - _PREPARED
+    new = [cls for cls in served if _prepares(cls) and is_first(cls, device)]
     if new:
-        _PREPARED.update(new)
-        classes = sorted((cls for cls, _ in new), key=lambda cls: cls.name)
-        thread = threading.Thread(target=_run, args=(classes, device), name=_NAME)
-        try:
-            thread.start()
-        except RuntimeError as error:  # there are too many
-            _LOG.info("accelerations are not prepared: %s", error)
+        classes = sorted(new, key=lambda cls: cls.name)
+        start_thread(partial(_run, classes, device), "accelerations")
+
+
+def is_first(what: object, device: torch.device) -> bool:
+    """Return whether something is prepared for a device for the first time in this process."""
+    key = what, device
+    if key in _PREPARED:
+        return False
+    _PREPARED.add(key)
+    return True
+
+
+def start_thread(function: Callable[[], None], what: str) -> None:
+    """Call a function that prepares something in a thread, for whose end a fork waits."""
+    try:
+        threading.Thread(target=function, name=_NAME).start()
+    except RuntimeError as error:  # there are too many
+        _LOG.info("%s are not prepared: %s", what, error)
+
+
+def finish_preparation() -> None:
+    """Wait for the threads that prepare, once for each of them.
+
+    A first call beside them would do the same work at the same time, which takes longer. A forked
+    process would not get the imports that they have begun, but wait for them.
+    """
+    end = time.monotonic() + _MAX_WAIT
+    for thread in threading.enumerate():
+        if thread.name == _NAME and thread is not threading.current_thread():
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                thread.name = f"{_NAME}-late"  # not waited for again
 
 
 def _prepares(cls: type[Acceleration]) -> bool:
@@ -59,16 +86,5 @@ def _run(classes: Iterable[type[Acceleration]], device: torch.device) -> None:
             _LOG.info("acceleration '%s' is not prepared: %s", cls.name, error)
 
 
-def _finish() -> None:
-    """Wait for the threads that prepare: a forked process would not get the imports that they have
-    begun, but wait for them."""
-    end = time.monotonic() + _MAX_WAIT
-    for thread in threading.enumerate():
-        if thread.name == _NAME and thread is not threading.current_thread():
-            thread.join(max(0.0, end - time.monotonic()))
-            if thread.is_alive():
-                thread.name = f"{_NAME}-late"  # not waited for again
-
-
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_finish)
+    os.register_at_fork(before=finish_preparation)

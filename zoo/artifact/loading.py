@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from zoo.acceleration.first_operations import prepare_operations
 from zoo.artifact.base import BaseSource, complete_tensors, open_base
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
@@ -43,6 +44,7 @@ def load(
             files are found.
     """
     target = resolve_device(device)
+    prepare_operations(target)
     float_dtype = None if dtype is None else resolve_dtype(dtype)
     artifact = open_artifact(path)
     if verify and not check_files(artifact.files):

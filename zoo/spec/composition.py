@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import torch
 
 from zoo.acceleration import prepare
+from zoo.acceleration.first_operations import prepare_operations
 from zoo.adapters.attachment import attach, reset_adapters
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Entry, Model
@@ -46,6 +47,7 @@ def compose(
 ) -> Model:
     """Check a spec and build its model with weights, as `zoo.compose` of a spec without a base."""
     target_device = resolve_device(device)
+    prepare_operations(target_device)
     target_dtype = resolve_dtype(dtype)
     valid_seed = resolve_seed(seed)
     spec, tree = _check(source, overrides, registry, None, _run_example)

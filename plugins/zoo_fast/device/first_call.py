@@ -11,17 +11,21 @@ from importlib import import_module
 import torch
 import torch.nn.functional as F
 
+from zoo_fast.device.without_cudnn import WithoutCudnn
+
 
 def prepare_kernels(device: torch.device, modules: Iterable[str]) -> None:
     """Import the modules of kernels, compute the keys with which Triton finds compiled kernels on
-    the disk, and load the libraries of products and attention."""
+    the disk, and load the kernel of attention over few keys."""
     hashing = threading.Thread(target=_hash_triton)
     hashing.start()
     for name in modules:
         import_module(name)
-    _load_libraries(device)
     with contextlib.suppress(ImportError):
         import_module("triton.experimental.gluon.nvidia.hopper")  # by the first launch
+    heads = torch.zeros(1, 1, 64, 64, dtype=torch.bfloat16, device=device)
+    with WithoutCudnn():
+        F.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
     from triton.runtime.jit import JITFunction
 
     loaded = [module for name, module in list(sys.modules.items()) if name.startswith("zoo_fast.")]
@@ -38,9 +42,3 @@ def _hash_triton() -> None:
         from triton.runtime.cache import triton_key
 
         triton_key()
-
-
-def _load_libraries(device: torch.device) -> None:
-    x = torch.zeros(1, 1, 64, 64, dtype=torch.bfloat16, device=device)
-    F.linear(x, x[0, 0])
-    F.scaled_dot_product_attention(x, x, x, is_causal=True)

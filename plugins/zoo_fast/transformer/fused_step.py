@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.acceleration import plain_class
+from zoo.acceleration import finish_preparation, plain_class
 from zoo.interfaces.module_parts import each_part
 from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
 from zoo_fast.active_dropout import active_p
@@ -80,6 +80,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
         self, target: TransformerDecoder, memory: Memory, *, steps: int
     ) -> CachedState | Declined:
         target.check_steps(steps)
+        finish_preparation()
         memory = _pad_source(memory)
         R, device = memory.mask.shape[0], memory.mask.device
         like = torch.empty(0, dtype=next(target.parameters()).dtype, device=device)

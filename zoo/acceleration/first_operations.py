@@ -1,0 +1,46 @@
+"""First calls of torch's operations, while plugins are imported and models are built."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from zoo.acceleration.preparation import is_first, start_thread
+
+_LOG = logging.getLogger(__name__)
+
+
+def prepare_operations(device: torch.device) -> None:
+    """Call operations that most models call in a thread, once in a process for each GPU.
+
+    With the first call of an operation, torch loads a file of kernels to the GPU, which takes 10 to
+    25 ms, and for products and attention libraries, which take a third of a second.
+    """
+    if device.type == "cuda" and is_first(call_operations, device):
+        start_thread(partial(_run, device), "operations")
+
+
+def _run(device: torch.device) -> None:
+    try:
+        call_operations(device)
+    except Exception as error:  # the first call does it again, and reports it
+        _LOG.info("operations are not prepared: %s", error)
+
+
+@torch.inference_mode()
+def call_operations(device: torch.device) -> None:
+    """Call operations with small inputs."""
+    whole = torch.ones(2, 2, dtype=torch.long, device=device)
+    single, half = whole.float(), whole.bfloat16()
+    double, flags = single.double(), single.isneginf()
+    torch._foreach_zero_([half, half])
+    torch._foreach_copy_([half], [single])
+    torch.cat([whole, torch.arange(2, device=device)[None] + 1])
+    for result in (single.exp(), single.cos(), single.sin(), double / 2 * 2, whole % 2):
+        flags |= result >= 2
+    heads = half.new_zeros(1, 1, 64, 64)
+    F.rms_norm(F.linear(heads, heads[0, 0]), (64,), heads[0, 0, 0])
+    F.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
