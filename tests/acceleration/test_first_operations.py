@@ -32,7 +32,7 @@ def test_the_operations_of_a_search_are_called():
 
 def test_nothing_is_called_for_the_cpu(monkeypatch):
     started = []
-    monkeypatch.setattr(threading.Thread, "start", started.append)
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread))
     zoo.compose("transformer-tiny")
     assert started == []
 
@@ -45,9 +45,9 @@ from zoo.acceleration import finish_preparation, first_operations
 calls = []
 call = first_operations.call_operations
 first_operations.call_operations = lambda device: calls.append((call(device), device))
-for _ in range(2):
-    zoo.compose("transformer-tiny", device="cuda")
+for device in ("cuda", "cuda:0", "cuda"):
+    zoo.compose("transformer-tiny", device=device)
     finish_preparation()
-assert [str(device) for _, device in calls] == ["cuda"], calls
+assert [str(device) for _, device in calls] == ["cuda:0"], calls
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -23,10 +23,11 @@ def test_values_of_steps_that_are_added_while_others_are_copied_are_read_after_t
     add(record, 1, 2.0, 3.0, device=device)
     add(record, 2, 4.0, 5.0, device=device)
     record.start()
-    assert record.is_copying == (device == "cuda")
+    assert record.copies == (device == "cuda")
     add(record, 3, 6.0, 7.0, device=device)
     record.finish()
-    assert not record.is_copying
+    assert not record.copies
+    assert record.has_arrived
     assert (record.losses, record.norms) == ([0.5, 2.0, 4.0], [1.5, 3.0, 5.0])
     record.read()
     assert (record.losses, record.norms) == ([0.5, 2.0, 4.0, 6.0], [1.5, 3.0, 5.0, 7.0])
@@ -72,3 +73,13 @@ def test_the_signals_of_processes_are_read():
     record.finish()
     assert record.stop
     assert record.losses == [1.0, 1.0]
+
+
+def test_steps_can_have_different_numbers_of_values():
+    """As those whose examples are all skipped."""
+    record = LossRecord()
+    add(record, 1, 1.0)
+    add(record, 2, 2.0, stops=0.0)
+    add(record, 3, 3.0)
+    record.read()
+    assert record.losses == [1.0, 2.0, 3.0]

@@ -18,6 +18,14 @@ def is_other_device(device: torch.device) -> bool:
     return device.index is not None and device.index != torch.cuda.current_device()
 
 
+def with_index(device: torch.device) -> torch.device:
+    """Return the device with the index of the current GPU if it has none: each thread has its own
+    current one."""
+    if device.type != "cuda" or device.index is not None:
+        return device
+    return torch.device("cuda", torch.cuda.current_device())
+
+
 def call_on(device: torch.device, call: Callable[[], Any]) -> Any:
     """Return the result of a call on a GPU; the values of an iterator are computed there too."""
     with torch.cuda.device(device):

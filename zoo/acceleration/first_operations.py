@@ -8,18 +8,20 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from zoo.acceleration.preparation import is_first, start_thread
+from zoo.acceleration.current_device import with_index
+from zoo.acceleration.preparation import claim, start_thread
 
 _LOG = logging.getLogger(__name__)
 
 
 def prepare_operations(device: torch.device) -> None:
-    """Call operations that most models call in a thread, once in a process for each GPU.
+    """In a thread, call operations that most models use, once in a process for each GPU.
 
     With the first call of an operation, torch loads a file of kernels to the GPU, which takes 10 to
-    25 ms, and for products and attention libraries, which take a third of a second.
+    25 ms. Products and attention also load libraries, which takes a third of a second.
     """
-    if device.type == "cuda" and is_first(call_operations, device):
+    device = with_index(device)
+    if device.type == "cuda" and claim(call_operations, device):
         start_thread(partial(_run, device), "operations")
 
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from zoo.acceleration.binding import plain_class
 from zoo.acceleration.conditions import is_off
+from zoo.acceleration.current_device import with_index
 from zoo.interfaces import Acceleration
 from zoo.interfaces.module_parts import each_part
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -35,16 +36,17 @@ def prepare(
     """
     if device.type in ("cpu", "meta") or is_off():
         return
+    device = with_index(device)
     found = (registry or default_registry()).accelerations
     served = {cls for part in each_part(model) for cls in found.get(plain_class(part), ())}
-    new = [cls for cls in served if _prepares(cls) and is_first(cls, device)]
+    new = [cls for cls in served if _prepares(cls) and claim(cls, device)]
     if new:
         classes = sorted(new, key=lambda cls: cls.name)
         start_thread(partial(_run, classes, device), "accelerations")
 
 
-def is_first(what: object, device: torch.device) -> bool:
-    """Return whether something is prepared for a device for the first time in this process."""
+def claim(what: object, device: torch.device) -> bool:
+    """Note that something is prepared for a device; return False if it was before."""
     key = what, device
     if key in _PREPARED:
         return False
@@ -68,7 +70,8 @@ def finish_preparation() -> None:
     """
     end = time.monotonic() + _MAX_WAIT
     for thread in threading.enumerate():
-        if thread.name == _NAME and thread is not threading.current_thread():
+        # A thread that another one starts now is not alive yet.
+        if thread.name == _NAME and thread.is_alive() and thread is not threading.current_thread():
             thread.join(max(0.0, end - time.monotonic()))
             if thread.is_alive():
                 thread.name = f"{_NAME}-late"  # not waited for again

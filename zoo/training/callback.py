@@ -65,7 +65,8 @@ class Callback:
     """Receives the events of a run. Called on the main process only; no method has to be defined.
 
     `on_step` is called after every step, before the loss is known: reading it would synchronise
-    the device. Losses arrive in `on_log`, on a GPU when the step after the line was started.
+    the device. Losses arrive in `on_log`; with a GPU it can be called when the next step was
+    started.
     """
 
     def on_message(self, text: str) -> None:

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from zoo.data.batches import Update
 from zoo.training.loss_record import LossRecord, StepPosition
 from zoo.training.setup import Setup
 from zoo.training.state import RunState
 from zoo.training.step import StepOutput
+
+
+class _Line(NamedTuple):
+    """What is known of a line before its losses.
+
+    Attributes:
+        started: the time after its last step was started.
+    """
+
+    step: int
+    epoch: int
+    lr: float
+    tokens: int
+    skipped: Mapping[str, int]
+    started: float
 
 
 class LossLines:
@@ -21,7 +36,10 @@ class LossLines:
 
     Args:
         write: called with each line.
-        started: the time at which the run would have started without interruptions.
+        began: the time at which the run would have begun without interruptions.
+
+    Attributes:
+        record: the losses since the last line.
     """
 
     def __init__(
@@ -29,16 +47,16 @@ class LossLines:
         setup: Setup,
         state: RunState,
         write: Callable[[Mapping[str, Any]], None],
-        started: float,
+        began: float,
     ) -> None:
         self.record = LossRecord(state.losses, state.norms)
         self._setup = setup
         self._state = state
         self._write = write
-        self._started = started
-        self._written = time.monotonic()
+        self._began = began
+        self._last = time.monotonic()
         self._tokens = 0
-        self._line: dict[str, Any] | None = None
+        self._line: _Line | None = None
 
     def add(self, output: StepOutput, update: Update) -> None:
         """Add the output of the last step."""
@@ -46,50 +64,48 @@ class LossLines:
         self.record.add(StepPosition(state.step, state.epoch, update.index), output)
         self._tokens += update.tokens
 
-    def begin(self) -> None:
-        """Begin the line of the last step; it is written now, or on a GPU by `end`."""
+    def start(self) -> None:
+        """Start the line of the last step; it is written now, or on a GPU by `finish`."""
         self.record.start()
-        state, self._tokens, tokens = self._state, 0, self._tokens
-        self._line = {
-            "step": state.step,
-            "epoch": state.epoch,
-            "lr": self._setup.step.local.lr,
-            "tokens": tokens,
-            "skipped": self._setup.batches.skipped,
-        }
-        if not self.record.is_copying:
-            self.end()
+        state, tokens, self._tokens = self._state, self._tokens, 0
+        lr, skipped = self._setup.step.local.lr, self._setup.batches.skipped
+        self._line = _Line(state.step, state.epoch, lr, tokens, skipped, time.monotonic())
+        if not self.record.copies:
+            self.finish()
 
-    def end(self) -> None:
-        """Write the line that was begun."""
+    def finish(self) -> None:
+        """Write the line that was started, if there is one."""
         line, self._line = self._line, None
         if line is None:
             return
+        # If its values are there, the device has waited for the next batch, which is of the next
+        # line.
+        is_late = self.record.has_arrived
         self.record.finish()
-        now, losses, norms = time.monotonic(), self.record.losses, self.record.norms
-        seconds = max(now - self._written, 1e-9)
+        now = line.started if is_late else time.monotonic()
+        losses, norms = self.record.losses, self.record.norms
         entry: dict[str, Any] = {
-            "step": line["step"],
-            "epoch": line["epoch"],
+            "step": line.step,
+            "epoch": line.epoch,
             "loss": sum(losses) / len(losses),
-            "lr": line["lr"],
-            "tokens_per_second": round(line["tokens"] / seconds, 1),
+            "lr": line.lr,
+            "tokens_per_second": round(line.tokens / max(now - self._last, 1e-9), 1),
             **({} if self._setup.batches.counts_tokens else {"speed_unit": "examples"}),
-            "seconds": round(now - self._started, 3),
+            "seconds": round(now - self._began, 3),
         }
         if norms:
             entry["gradient_norm"] = sum(norms) / len(norms)
-        if line["skipped"]:
-            entry["skipped"] = line["skipped"]
+        if line.skipped:
+            entry["skipped"] = line.skipped
         self._write(entry)
         self.record.clear()
-        self._written = now
+        self._last = now
 
     def read(self) -> None:
-        """Write the line that was begun, and read the losses of the steps after it."""
-        self.end()
+        """Write the line that was started, and read the losses of the steps after it."""
+        self.finish()
         self.record.read()
 
     def skip(self, seconds: float) -> None:
         """Leave out a time in which no steps were made, such as that of an evaluation."""
-        self._written += seconds
+        self._last += seconds

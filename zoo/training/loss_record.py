@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.training.step import StepOutput
@@ -67,9 +69,15 @@ class LossRecord:
             self._copied, self._added = _Copies(self._added), []
 
     @property
-    def is_copying(self) -> bool:
-        """Whether values that `start` copies may not have arrived."""
+    def copies(self) -> bool:
+        """Whether `start` copies values from a device that computes meanwhile."""
         return self._copied is not None and self._copied.arrival is not None
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether `finish` does not wait."""
+        arrival = None if self._copied is None else self._copied.arrival
+        return arrival is None or bool(arrival.query())  # type: ignore[no-untyped-call]
 
     def finish(self) -> None:
         """Read the values that `start` copies, when they have arrived; see `read`."""
@@ -99,17 +107,24 @@ class _Copies:
 
     def __init__(self, steps: Sequence[tuple[StepPosition, StepOutput]]) -> None:
         self.steps = steps
-        values = [value for _, output in steps for value in output if value is not None]
-        rows = torch.stack(values).view(len(steps), -1)
-        self.arrival: torch.cuda.Event | None = None
-        self._rows = rows.to("cpu", non_blocking=rows.is_cuda)  # then to pinned memory
-        if rows.is_cuda:
-            stream = torch.cuda.current_stream(rows.device)
-            self.arrival = stream.record_event()
+        rows = [[value for value in output if value is not None] for _, output in steps]
+        values = torch.stack([value for row in rows for value in row])
+        self._sizes = list(map(len, rows))
+        self._values = values.to("cpu", non_blocking=values.is_cuda)  # torch pins its memory
+        self.arrival = _record_arrival(values)
 
     def read(self) -> list[list[float]]:
         """Return the values of each step."""
         if self.arrival is not None:
             self.arrival.synchronize()
-        rows: list[list[float]] = self._rows.tolist()
-        return rows
+        values = iter(self._values.tolist())
+        return [list(itertools.islice(values, size)) for size in self._sizes]
+
+
+def _record_arrival(values: Tensor) -> torch.cuda.Event | None:
+    """Return an event after what was started on the device of values; None on the CPU."""
+    if not values.is_cuda:
+        return None
+    arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    arrival.record(torch.cuda.current_stream(values.device))
+    return arrival

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +50,7 @@ class Trainer:
         self.lower = lower_is_better(setup.training, setup.metrics)
         self._started = time.monotonic() - state.seconds
         self.lines = LossLines(setup, state, self._write, self._started)
+        self._is_late = self._has_no_time()
         self._reported: set[str] = set()
         self._reads_every_step = setup.processes.world > 1 and setup.processes.device.type == "cpu"
 
@@ -68,9 +68,11 @@ class Trainer:
                 self._train_epoch(signals)
         except NotFinite as error:
             raise ZooError(self._describe(error)) from error
-        except BaseException:
-            with contextlib.suppress(Exception):  # it may be of the same cause
-                self.lines.end()
+        except BaseException as error:
+            try:
+                self.lines.finish()
+            except Exception as other:  # the error may be the reason
+                error.add_note(str(other))
             raise
 
     def _train_epoch(self, signals: Signals) -> None:
@@ -95,9 +97,11 @@ class Trainer:
 
     def _is_last_step(self) -> bool:
         """Return whether the last step was made, or the last one in the time limit."""
+        return self.state.step >= self.setup.steps or (self._is_late and self.state.step > 0)
+
+    def _has_no_time(self) -> bool:
         seconds = time.monotonic() - self._started
-        late = self.max_seconds is not None and seconds >= self.max_seconds
-        return self.state.step >= self.setup.steps or (late and self.state.step > 0)
+        return self.max_seconds is not None and seconds >= self.max_seconds
 
     def _update(self, update: Update, signals: Signals) -> None:
         setup, state, training = self.setup, self.state, self.setup.training
@@ -107,16 +111,17 @@ class Trainer:
             setup.step.local.set_lr(setup.schedule.factor(state.step + 1))
         stops = signals.received is not None or setup.failure is not None
         output = setup.step(update.batches, stop=stops)
-        self.lines.end()  # of the step before, while the device has this one to compute
+        self.lines.finish()  # of the step before, while the device has this one to compute
         self._report_path()
         state.step += 1
         state.index = update.index + 1
         if setup.average is not None:
             setup.average.update(state.step)
         self.lines.add(output, update)
+        self._is_late = self._has_no_time()  # once, so that the last step is known as the last
         is_last = self._is_last_step()
         if state.step % training.log.every == 0 or is_last:
-            self.lines.begin()
+            self.lines.start()
         elif self._reads_every_step:
             self.lines.read()
         evaluated = self._is_evaluation_due(is_last)

@@ -25,7 +25,7 @@ from zoo_fast.device.without_cudnn import WithoutCudnn
 
 MAX_WIDTH = 256
 """Width of a head up to which torch's fused kernels are used on a GPU."""
-SMALL = 2**27
+MAX_WITHOUT_CUDNN = 2**27
 """Multiplications for the scores up to which cuDNN is not used without gradients: it saves less
 than 10 us then, and takes 40 to 65 ms before the first call with each shape (H200)."""
 
@@ -68,7 +68,7 @@ def fused_softmax(
         return _attend_one(query, keys, values, attn_mask, scale, dropout_p)
     if grouped and not _supports_groups(query, attn_mask):
         keys, values, grouped = repeat_heads(keys, H), repeat_heads(values, H), False
-    with _kernels(query, keys, values):
+    with _choose_kernels(query, keys, values):
         return F.scaled_dot_product_attention(
             query,
             keys,
@@ -81,19 +81,22 @@ def fused_softmax(
         )
 
 
-def _kernels(query: Tensor, keys: Tensor, values: Tensor) -> AbstractContextManager[object]:
+def _choose_kernels(query: Tensor, keys: Tensor, values: Tensor) -> AbstractContextManager[object]:
     """Return a context with the kernels of torch that can be chosen."""
     if _is_wide(query, keys, values):
         return sdpa_kernel(SDPBackend.MATH)
-    return WithoutCudnn() if _is_small(query, keys) else nullcontext()
+    return WithoutCudnn() if _is_small(query, keys, values) else nullcontext()
 
 
-def _is_small(query: Tensor, keys: Tensor) -> bool:
-    """Whether a new shape would take longer than what cuDNN saves."""
+def _is_small(query: Tensor, keys: Tensor, values: Tensor) -> bool:
+    """Whether cuDNN would take longer for a new shape than it saves, and is not the only choice."""
     if not query.is_cuda or query.dtype == torch.float32 or torch.compiler.is_compiling():
         return False
-    needs_grad = torch.is_grad_enabled() and (query.requires_grad or keys.requires_grad)
-    return not needs_grad and query.numel() * keys.shape[-2] <= SMALL
+    inputs = (query, keys, values)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
+        return False
+    is_small = query.numel() * keys.shape[-2] <= MAX_WITHOUT_CUDNN
+    return is_small and torch.backends.cuda.math_sdp_enabled()  # type: ignore[no-untyped-call]
 
 
 def _is_wide(query: Tensor, keys: Tensor, values: Tensor) -> bool:
@@ -119,7 +122,7 @@ def _attend_one(
         attn_mask = attn_mask.squeeze(-2).reshape(
             -1, groups, H // groups, attn_mask.shape[-1]
         )  # [1 or B, Hkv, G, S]
-    with _kernels(folded, keys, values):
+    with WithoutCudnn() if _is_small(folded, keys, values) else nullcontext():
         context = F.scaled_dot_product_attention(
             folded, keys, values, attn_mask=attn_mask, dropout_p=dropout_p, scale=scale
         )

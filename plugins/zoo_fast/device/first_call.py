@@ -9,9 +9,6 @@ from collections.abc import Iterable
 from importlib import import_module
 
 import torch
-import torch.nn.functional as F
-
-from zoo_fast.device.without_cudnn import WithoutCudnn
 
 
 def prepare_kernels(device: torch.device, modules: Iterable[str]) -> None:
@@ -24,8 +21,7 @@ def prepare_kernels(device: torch.device, modules: Iterable[str]) -> None:
     with contextlib.suppress(ImportError):
         import_module("triton.experimental.gluon.nvidia.hopper")  # by the first launch
     heads = torch.zeros(1, 1, 64, 64, dtype=torch.bfloat16, device=device)
-    with WithoutCudnn():
-        F.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
+    torch.ops.aten._scaled_dot_product_flash_attention(heads, heads, heads, 0.0, True)
     from triton.runtime.jit import JITFunction
 
     loaded = [module for name, module in list(sys.modules.items()) if name.startswith("zoo_fast.")]
