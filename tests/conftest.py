@@ -3,6 +3,7 @@
 import copy
 import functools
 import gc
+import json
 import logging
 import os
 import signal
@@ -70,9 +71,9 @@ def empty_plots():
 @pytest.fixture(scope="session", autouse=True)
 def commands_built_once():
     """Typer builds all commands for each call in a test, which takes longer than most commands."""
-    from typer import testing
+    from typer import main, testing
 
-    build = functools.cache(testing._get_command)
+    build = functools.cache(main.get_command)
 
     def get_command(app):
         command = copy.copy(build(app))
@@ -82,6 +83,26 @@ def commands_built_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(testing, "_get_command", get_command)
+        patch.setattr(main, "get_command", get_command)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def index_built_once():
+    """In a process that has imported the plugins, each command builds their index again."""
+    from zoo.cli import index
+    from zoo.cli.index.fingerprint import distributions, environment
+
+    build, built = index._rebuild, {}
+
+    def rebuild(file):
+        key = json.dumps([environment(), distributions()])
+        if key not in built:
+            built[key] = build(file)
+        return built[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "_rebuild", rebuild)
         yield
 
 
