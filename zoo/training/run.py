@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -48,6 +49,8 @@ from zoo.training.setup import Request, Setup, build_setup, read_request
 from zoo.training.state import RunState
 from zoo.training.stored_checkpoint import StoredCheckpoint
 from zoo.training.trainer import Trainer
+
+_log = logging.getLogger(__name__)
 
 
 def train(
@@ -164,10 +167,13 @@ class Run:
                 raise
             found = find_checkpoints(self.folder / CHECKPOINTS)
             good = f"continue from {found[-1]} with --resume" if found else "no checkpoint exists"
-            raise ZooError(
+            problem = ZooError(
                 f"process {self.processes.rank} of {self.processes.world} has lost the connection "
                 f"to another process, which may have been killed; {good}"
-            ) from error
+            )
+            # At once: a launcher whose process was killed ends the others within a moment.
+            _log.error("%s", problem)
+            raise problem from error
         finally:
             setup.close()
 
