@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,12 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from zoo_fast.device.capture_state import (
+    end_failed_capture,
+    first_cause,
+    own_workspaces,
+    without_collection,
+)
 from zoo_fast.device.graph_pool import GraphPool
 from zoo_fast.device.kernel_log import log_compiled_kernels
 from zoo_fast.device.synchronisation import find_synchronisation
@@ -241,14 +246,15 @@ class GraphedFunction:
         place = {"pool": pool.handle, "stream": pool.stream()}
         try:
             with (
-                _without_collection(),
+                own_workspaces(),
+                without_collection(),
                 torch.cuda.graph(graph, **place, capture_error_mode="thread_local"),
             ):
                 outputs = self.function(fixed)
         except RuntimeError as error:
             handle = pool.handle
-            self._delete_graphs(f"capture failed: {str(_first(error)).splitlines()[0]}")
-            _end_failed_capture(handle, state)
+            self._delete_graphs(f"capture failed: {str(first_cause(error)).splitlines()[0]}")
+            end_failed_capture(handle, state)
             return
         if pool.first is None:
             pool.first = graph
@@ -258,42 +264,3 @@ class GraphedFunction:
 
 def _key(inputs: Inputs) -> Key:
     return tuple([(name, t.shape, t.dtype) for name, t in sorted(inputs.items())])
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Collect no garbage in the block: a graph in it cannot be destroyed during a capture."""
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_enabled:
-            gc.enable()
-
-
-def _first(error: BaseException) -> BaseException:
-    """Return the error that caused others."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
-
-
-def _end_failed_capture(pool: Any, state: Tensor) -> None:
-    """Restore allocator and random generator, which torch leaves in the state of a capture.
-
-    Capturing nothing ends that state of the generator, which graphs of other functions use too. If
-    this fails, the generator gets a new state, and these graphs cannot be replayed.
-    """
-    device = torch.cuda.current_device()
-    with contextlib.suppress(RuntimeError):
-        torch._C._cuda_endAllocateToPool(device, pool)
-    try:
-        with torch.cuda.graph(torch.cuda.CUDAGraph()):
-            torch.zeros(1, device=device)
-        torch.rand(1, device=device)
-        torch.cuda.set_rng_state(state, device)
-    except RuntimeError:
-        generator = torch.Generator(f"cuda:{device}")
-        generator.set_state(state)
-        torch.cuda.default_generators[device].graphsafe_set_state(generator)

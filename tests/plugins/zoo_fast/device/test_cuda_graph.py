@@ -1,5 +1,7 @@
 """Functions that are captured as CUDA graphs."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -89,3 +91,27 @@ def test_missing_memory_without_graphs_is_an_error():
 
     with pytest.raises(torch.OutOfMemoryError, match="a test"):
         GraphedFunction(fail)({"x": torch.ones(4, device="cuda")})
+
+
+@pytest.mark.gpu
+def test_a_graph_has_its_own_workspaces():
+    script = """
+import torch
+from zoo_fast.device.cuda_graph import GraphedFunction
+
+graphed = []
+for dtype in (torch.float32, torch.bfloat16):
+    x, weight = torch.randn(16, 2**15, device="cuda", dtype=dtype), torch.randn(2**15, 16)
+    weight = weight.to(x)
+    function = GraphedFunction(lambda inputs, weight=weight: inputs["x"] @ weight)
+    for _ in range(3):
+        expected = function({"x": x}).clone()
+    assert function.graphs == 1
+    graphed.append((function, x, expected))
+torch._C._cuda_clearCublasWorkspaces()  # as a compiled model does
+torch.cuda.empty_cache()
+for function, x, expected in graphed:
+    assert torch.equal(function({"x": x}), expected)
+torch.cuda.synchronize()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
