@@ -3,13 +3,15 @@
 import subprocess
 import sys
 import threading
+import unittest
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import zoo
-from zoo.acceleration.first_operations import call_operations
+from zoo.acceleration import finish_preparation, first_operations, preparation
+from zoo.acceleration.first_operations import call_operations, hash_triton, prepare_operations
 
 
 class Names(TorchDispatchMode):
@@ -37,6 +39,33 @@ def test_nothing_is_called_for_the_cpu(monkeypatch):
     assert started == []
 
 
+@pytest.mark.parametrize(
+    ("switch", "expected"), [("on", ["operations", "compiled kernels"]), ("off", ["operations"])]
+)
+def test_triton_is_prepared_only_for_the_accelerations(monkeypatch, switch, expected):
+    monkeypatch.setenv("ZOO_FAST", switch)
+    monkeypatch.setattr(preparation, "_PREPARED", set())
+    started = []
+    monkeypatch.setattr(first_operations, "start_thread", lambda _, what: started.append(what))
+    for device in ("cuda:0", "cuda:0", "cpu"):
+        prepare_operations(torch.device(device))
+    assert started == expected
+
+
+def test_an_error_is_logged(monkeypatch):
+    monkeypatch.setenv("ZOO_FAST", "off")
+    monkeypatch.setattr(preparation, "_PREPARED", set())
+    with unittest.TestCase().assertLogs("zoo.acceleration.first_operations", "INFO") as records:
+        prepare_operations(torch.device("cuda:99"))
+        finish_preparation()
+    assert "operations are not prepared: " in records.output[0]
+
+
+def test_triton_does_not_have_to_be_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton.runtime.cache", None)
+    hash_triton()
+
+
 @pytest.mark.gpu
 def test_they_are_called_once_for_a_gpu():
     script = """
@@ -49,5 +78,24 @@ for device in ("cuda", "cuda:0", "cuda"):
     zoo.compose("transformer-tiny", device=device)
     finish_preparation()
 assert [str(device) for _, device in calls] == ["cuda:0"], calls
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("spec", "length"), [("llama-tiny", 90), ("gpt2-tiny", 20)])
+def test_the_first_call_imports_no_kernels(spec, length):
+    script = f"""
+import sys
+import zoo
+from zoo.acceleration import finish_preparation
+model = zoo.compose({spec!r}, device="cuda", dtype="bfloat16").eval()
+finish_preparation()
+from triton.runtime.cache import triton_key
+assert triton_key.cache_info().currsize == 1
+before = set(sys.modules)
+zoo.generate(model, [[5] * {length}], max_length=8)
+new = set(sys.modules) - before
+assert not [name for name in new if ".kernels." in name or name.startswith("triton.")], new
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,13 +1,16 @@
-"""First calls of torch's operations, while plugins are imported and models are built."""
+"""First calls of torch's operations and of Triton, while plugins and models are prepared."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Callable
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 
+from zoo.acceleration.conditions import is_off
 from zoo.acceleration.current_device import with_index
 from zoo.acceleration.preparation import claim, start_thread
 
@@ -15,21 +18,29 @@ _LOG = logging.getLogger(__name__)
 
 
 def prepare_operations(device: torch.device) -> None:
-    """In a thread, call operations that most models use, once in a process for each GPU.
+    """In threads, call operations that most models use, and let Triton hash its files, once in a
+    process for each GPU.
 
     With the first call of an operation, torch loads a file of kernels to the GPU, which takes 10 to
-    25 ms. Products and attention also load libraries, which takes a third of a second.
+    25 ms. Products and attention also load libraries, which takes a third of a second, and Triton's
+    hash takes half a second.
     """
     device = with_index(device)
     if device.type == "cuda" and claim(call_operations, device):
-        start_thread(partial(_run, device), "operations")
+        _start(partial(call_operations, device), "operations")
+        if not is_off():
+            _start(hash_triton, "compiled kernels")
 
 
-def _run(device: torch.device) -> None:
+def _start(function: Callable[[], None], what: str) -> None:
+    start_thread(partial(_run, function, what), what)
+
+
+def _run(function: Callable[[], None], what: str) -> None:
     try:
-        call_operations(device)
+        function()
     except Exception as error:  # the first call does it again, and reports it
-        _LOG.info("operations are not prepared: %s", error)
+        _LOG.info("%s are not prepared: %s", what, error)
 
 
 @torch.inference_mode()
@@ -46,3 +57,12 @@ def call_operations(device: torch.device) -> None:
     heads = half.new_zeros(1, 1, 64, 64)
     F.rms_norm(F.linear(heads, heads[0, 0]), (64,), heads[0, 0, 0])
     F.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
+
+
+def hash_triton() -> None:
+    """Compute the hash of Triton's own files, with which it finds compiled kernels on the disk, and
+    which it keeps."""
+    with contextlib.suppress(ImportError):
+        from triton.runtime.cache import triton_key
+
+        triton_key()

@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 from collections.abc import Iterable
 from importlib import import_module
 
 import torch
 
+TRITON_MODULES = ("triton.experimental.gluon.nvidia.hopper", "triton.tools.tensor_descriptor")
+"""What Triton imports with the first launch."""
+
 
 def prepare_kernels(device: torch.device, modules: Iterable[str]) -> None:
     """Import the modules of kernels, compute the keys with which Triton finds compiled kernels on
-    the disk, and load the kernel of attention over few keys."""
-    hashing = threading.Thread(target=_hash_triton)
-    hashing.start()
+    the disk, and load its driver and the kernel of attention over few keys."""
     for name in modules:
         import_module(name)
-    with contextlib.suppress(ImportError):
-        import_module("triton.experimental.gluon.nvidia.hopper")  # by the first launch
+    for name in TRITON_MODULES:
+        with contextlib.suppress(ImportError):
+            import_module(name)
     heads = torch.zeros(1, 1, 64, 64, dtype=torch.bfloat16, device=device)
     with contextlib.suppress(RuntimeError):  # the GPU does not have this kernel
         torch.ops.aten._scaled_dot_product_flash_attention(heads, heads, heads, 0.0, True)
+    from triton.runtime import driver
     from triton.runtime.jit import JITFunction
 
+    driver.active.get_current_target()
     loaded = [module for name, module in list(sys.modules.items()) if name.startswith("zoo_fast.")]
     for module in loaded:
         for value in list(vars(module).values()):
             if isinstance(value, JITFunction):
                 _ = value.cache_key  # of its source and of the functions that it calls
-    hashing.join()
-
-
-def _hash_triton() -> None:
-    """Compute the hash of Triton's own files, which Triton keeps."""
-    with contextlib.suppress(ImportError):
-        from triton.runtime.cache import triton_key
-
-        triton_key()

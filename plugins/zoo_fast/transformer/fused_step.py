@@ -35,13 +35,16 @@ SOURCE_BLOCK = 32
 MAX_PROMPT_TOKENS = 64
 """Tokens of all prompts up to which the kernels of a step process them faster; 32 in float32."""
 KERNEL_ACTIVATIONS = ("relu", "silu", "gelu", "gelu-tanh")
-STEP_KERNELS = (
+KERNELS = (
     "zoo_fast.generation.kernels.update",
     "zoo_fast.sampling.kernels.candidates",
     "zoo_fast.transformer.kernels.decode_step",
     "zoo_fast.transformer.kernels.embed",
+    "zoo_fast.transformer.kernels.gated",
+    "zoo_fast.transformer.kernels.residual_norm",
+    "zoo_fast.transformer.kernels.rotary",
 )
-"""The modules with the kernels of a step of generation."""
+"""The modules with the kernels of prompts and steps of generation."""
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -74,7 +77,7 @@ class FusedDecoding(Acceleration, ProcessesPadded):
     @classmethod
     def prepare(cls, device: torch.device) -> None:
         if why_not_triton_on(device.type) is None:
-            prepare_kernels(device, STEP_KERNELS)
+            prepare_kernels(device, KERNELS)
 
     def start(
         self, target: TransformerDecoder, memory: Memory, *, steps: int
