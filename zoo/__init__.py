@@ -68,7 +68,11 @@ if TYPE_CHECKING:
         save_checkpoint as save_checkpoint,
     )
     from zoo.training.composing import check as check, compose as compose
-    from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
+    from zoo.training.local_step import (
+        LocalStep as LocalStep,
+        LossModule as LossModule,
+        training_step as training_step,
+    )
     from zoo.training.run import train as train
     from zoo.training.start import start_from as start_from
 else:

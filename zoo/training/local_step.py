@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from zoo.acceleration import accelerate
 from zoo.interfaces import Model, Objective, Outputs
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.training.sharding import local
 
 COMPILER_OPTIONS: Mapping[str, bool] = {"triton.coalesce_tiling_analysis": False}
@@ -115,3 +118,45 @@ class LocalStep:
             else:
                 group["lr"] = lr
         self.lr = self.initial_lr[0] * factor
+
+
+def training_step(
+    model: Model,
+    objective: Objective,
+    optimiser: torch.optim.Optimizer,
+    *,
+    clip: float | None = None,
+    precision: Literal["float32", "bfloat16"] = "float32",
+    registry: ComponentRegistry | None = None,
+) -> LocalStep:
+    """Return the update of the weights by a batch, for a training loop of your own.
+
+    It is the step of `train` in one process: forward pass, loss, backward pass, clipping and
+    optimizer, with the accelerations of the model and those of the step, which on a GPU captures
+    all of it as a CUDA graph. `accelerate` of the model alone attaches only the first.
+
+    Args:
+        model: a model in training mode, on its device.
+        objective: the loss, which is moved to the device of the model.
+        optimiser: an optimizer of parameters of the model.
+        clip: maximum norm of the gradient.
+        precision: dtype of the forward pass; bfloat16 by autocast, with weights in float32.
+        registry: the components; by default those of all installed plugins.
+
+    Returns:
+        A function of a batch that returns its loss, and the gradient norm if it is clipped;
+        ``set_lr(factor)`` multiplies the learning rates by the factor of a schedule.
+    """
+    device = next(model.parameters()).device
+    module = accelerate(LossModule(model, objective.to(device)), registry=registry)
+    autocast = partial(autocast_to, precision, device)
+    step = LocalStep(module, model, optimiser, device=device, clip=clip, autocast=autocast)
+    return accelerate(step, registry=registry)
+
+
+def autocast_to(precision: str, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """Return the context of forward passes in a precision, ``float32`` or ``bfloat16``."""
+    if precision == "float32":
+        return contextlib.nullcontext()
+    # Not that of Accelerate, which before 1.11 stays entered after an error in the block.
+    return torch.autocast(device.type, torch.bfloat16)

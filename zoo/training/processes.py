@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from zoo.errors import MissingExtra, ZooError
 from zoo.spec.composition import resolve_device
 from zoo.training.launch import check_group, group_variables, hidden_variables
+from zoo.training.local_step import autocast_to
 from zoo.training.sharding import set_gradient_sync, shard_model
 
 Parallel = Literal["ddp", "fsdp"]
@@ -106,10 +107,7 @@ class Processes:
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """Return the context of forward passes in ``train.precision``."""
-        if self.precision == "float32":
-            return contextlib.nullcontext()
-        # Not that of Accelerate, which before 1.11 stays entered after an error in the block.
-        return torch.autocast(self.device.type, torch.bfloat16)
+        return autocast_to(self.precision, self.device)
 
     @contextlib.contextmanager
     def accumulate(self, module: nn.Module, *, sync: bool) -> Iterator[None]:
