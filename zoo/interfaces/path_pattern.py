@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from fnmatch import translate
-from itertools import product
 from math import prod
 
 from zoo.errors import ZooError, suggest
 
-_RANGE = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
+_RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 _MAX_LENGTH = 1000
 _MAX_PATHS = 4096
 
@@ -30,14 +28,20 @@ class PathPattern:
                 f"a pattern should be a path of 1 to {_MAX_LENGTH:,} characters, with *, {{0..5}} "
                 f"or {{query,value}} for parts of it, but is '{text[:80]}'"
             )
-        # `translate` of a pattern with stars gives an expression that does not backtrack.
-        self._expressions = [
-            re.compile(translate(path + ending)) for path in _expand(text) for ending in ("", ".*")
-        ]
+        self._pieces = _split(text)
 
     def matches(self, path: str) -> bool:
         """Return whether a path, or one that contains it, matches."""
-        return any(expression.match(path) for expression in self._expressions)
+        ends = {0}  # where the pieces so far can end in the path
+        for words in self._pieces:
+            if words is None:
+                ends = set(range(min(ends), len(path) + 1))
+            else:
+                sizes = {len(word) for word in words}
+                ends = {n + size for n in ends for size in sizes if path[n : n + size] in words}
+            if not ends:
+                return False
+        return any(path[end : end + 1] in ("", ".") for end in ends)
 
     def __repr__(self) -> str:
         return f"PathPattern({self.text!r})"
@@ -68,24 +72,25 @@ def _parts(paths: Iterable[str], depth: int = 1) -> list[str]:
     return list(dict.fromkeys(".".join(path.split(".")[:depth]) for path in paths))
 
 
-def _expand(text: str) -> list[str]:
-    """Return a pattern for each combination of the words in braces."""
-    pieces = [
-        _words(piece[1:-1], text) if piece.startswith("{") else [piece]
-        for piece in re.split(r"(\{[^{}]*\})", text)
-    ]
-    if any(brace in piece for piece, *_ in pieces for brace in "{}"):
+def _split(text: str) -> list[frozenset[str] | None]:
+    """Return the words that each part of a pattern matches, None for a star."""
+    parts = re.split(r"(\*|\{[^{}]*\})", text)  # in turn without and with a star or braces
+    if any(brace in part for part in parts[::2] for brace in "{}"):
         raise ZooError(f"'{text}' has a brace that is not part of {{0..5}} or {{query,value}}")
-    if prod(map(len, pieces)) > _MAX_PATHS:
+    pieces = [None if part == "*" else _words(part, text) for part in parts if part]
+    if prod(len(words) for words in pieces if words is not None) > _MAX_PATHS:
         raise ZooError(f"'{text}' stands for more than {_MAX_PATHS:,} paths")
-    return ["".join(words) for words in product(*pieces)]
+    return pieces
 
 
-def _words(content: str, text: str) -> Sequence[str]:
-    numbers = _RANGE.fullmatch(content)
+def _words(part: str, text: str) -> frozenset[str]:
+    if part[0] != "{":
+        return frozenset([part])
+    numbers = _RANGE.fullmatch(part)
     if numbers is None:
-        return [word.strip() for word in content.split(",")]
+        return frozenset(word.strip() for word in part[1:-1].split(","))
     first, last = map(int, numbers.groups())
     if not first <= last < first + _MAX_PATHS:
-        raise ZooError(f"'{text}': '{content}' should be a range of 1 to {_MAX_PATHS:,} integers")
-    return [str(number) for number in range(first, last + 1)]
+        limits = f"a range of 1 to {_MAX_PATHS:,} integers"
+        raise ZooError(f"'{text}': '{part[1:-1]}' should be {limits}")
+    return frozenset(str(number) for number in range(first, last + 1))
