@@ -40,7 +40,7 @@ def test_processes_make_the_same_batches_and_end():
             break  # leaves batches that were made ahead
         assert _tensors(batches, 1, start=2) == _tensors(alone, 1)[2:]
         assert [child for child in _children() if child not in before] == workers
-    assert _children() == before
+    assert set(_children()) <= set(before)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -51,7 +51,7 @@ def test_an_error_has_its_origin_and_ends_the_processes(workers):
     with pytest.raises(DataError, match=r"^list:8: 'source' contains 27 values") as caught:
         list(batches.epoch(0))
     assert caught.value.origin == "list:8"
-    assert _children() == before
+    assert set(_children()) <= set(before)
 
 
 SCRIPT = """

@@ -1,18 +1,17 @@
 """Chat templates: the text of a conversation, in the template language of Hugging Face tokenizers.
 
-Templates come from repositories, so they run in jinja2's sandbox and within bounds: the size of the
-template, the work of a rendering (iterations, calls and characters), and a list of filters and of
-methods of strings. Nothing else of Python is reachable.
+Templates come from repositories, so they are rendered in processes with limits of time and memory,
+in the sandbox of `zoo.data.template_sandbox`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
-from zoo.errors import ZooError, one_line, truncate
+from zoo.data.limited_process import MAX_SECONDS, LimitedFunction
+from zoo.errors import ZooError
 
 CHAT = "chat"
 """The key of a chat template among the tokenizers of a model."""
@@ -26,18 +25,29 @@ class ChatTemplate:
     Args:
         template: the template, as in ``tokenizer_config.json`` or ``chat_template.jinja``.
         tokens: the special tokens that the template refers to, such as ``bos_token``.
+        max_seconds: limit of time to format a short conversation; long ones have more.
     """
 
-    def __init__(self, template: str, tokens: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        template: str,
+        tokens: Mapping[str, str] | None = None,
+        max_seconds: float = MAX_SECONDS,
+    ) -> None:
         if len(template) > MAX_TEMPLATE:
             raise ZooError(
                 f"the chat template has {len(template):,} characters; at most {MAX_TEMPLATE:,} are "
                 "allowed"
             )
         self.template, self.tokens = template, dict(tokens or {})
+        self._render = LimitedFunction(
+            "zoo.data.template_sandbox:Renderer",
+            ("jinja2", "markupsafe"),
+            max_seconds=max_seconds,
+        )
 
-    def __reduce__(self) -> tuple[type[ChatTemplate], tuple[str, dict[str, str]]]:
-        return ChatTemplate, (self.template, self.tokens)  # without the compiled template
+    def __reduce__(self) -> tuple[type[ChatTemplate], tuple[str, dict[str, str], float]]:
+        return ChatTemplate, (self.template, self.tokens, self._render.max_seconds)
 
     @classmethod
     def from_json(cls, text: str) -> ChatTemplate:
@@ -60,36 +70,14 @@ class ChatTemplate:
             messages: mappings with ``role`` and ``content``.
             add_generation_prompt: whether the text ends with the start of the assistant's answer.
         """
-        from jinja2 import TemplateError
-
         variables = {
-            "messages": json.loads(json.dumps(list(messages))),
+            "messages": list(messages),
             "tools": None,
             "documents": None,
             "add_generation_prompt": add_generation_prompt,
             **self.tokens,
         }
         try:
-            return str(self._compiled.render(variables))
-        except (
-            *(TemplateError, TypeError, ValueError, LookupError, AttributeError),
-            *(ArithmeticError, RecursionError),
-        ) as error:
-            raise ZooError(
-                f"the chat template cannot format the messages: {_describe(error)}"
-            ) from None
-
-    @cached_property
-    def _compiled(self) -> Any:
-        from jinja2 import TemplateError
-
-        from zoo.data.template_sandbox import BoundedTemplate
-
-        try:
-            return BoundedTemplate(self.template)
-        except (TemplateError, SyntaxError, RecursionError, ValueError) as error:
-            raise ZooError(f"the chat template is not valid: {_describe(error)}") from None
-
-
-def _describe(error: Exception) -> str:
-    return one_line(truncate(str(error) or type(error).__name__, 300))
+            return str(self._render({"template": self.template, "variables": variables}))
+        except ZooError as error:
+            raise ZooError(f"the chat template {error}") from None
