@@ -8,6 +8,7 @@ import torch
 import transformers as hf
 from hf_model_kit import hf_model
 from hf_models import EOS
+from template_kit import HOSTILE
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 from typer.testing import CliRunner
 
@@ -16,7 +17,7 @@ from zoo.artifact import read_header
 from zoo.cli.chat import converse
 from zoo.cli.main import app
 from zoo.data.chat_template import ChatTemplate
-from zoo.errors import InputError, ZooError
+from zoo.errors import InputError, ZooError, ZooWarning
 
 WORDS = ["<pad>", "<s>", "</s>", "<user>", "<bot>", *(f"w{i}" for i in range(26))]
 TEMPLATE = (
@@ -30,7 +31,7 @@ MESSAGES = [
 ]
 
 
-def build_folder(folder, *, as_file=False):
+def build_folder(folder, *, as_file=False, template=TEMPLATE):
     hf_model("llama").save_pretrained(folder)
     tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="<pad>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -48,7 +49,7 @@ def build_folder(folder, *, as_file=False):
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     if as_file:
-        (folder / "chat_template.jinja").write_text(TEMPLATE)
+        (folder / "chat_template.jinja").write_text(template)
     return folder
 
 
@@ -93,6 +94,14 @@ def test_the_file_of_a_template_takes_precedence_and_an_export_contains_it(file,
     exported = hf.AutoTokenizer.from_pretrained(zoo.export_model(other, tmp_path / "out"))
     expected = ChatTemplate(TEMPLATE, {"eos_token": "</s>"}).render(MESSAGES)
     assert exported.apply_chat_template(MESSAGES, tokenize=False) == expected
+
+
+def test_a_template_that_cannot_be_used_is_reported_at_import(tmp_path):
+    folder = build_folder(tmp_path / "theirs", as_file=True, template=HOSTILE["%(a)d"])
+    with pytest.warns(ZooWarning, match=r"not take conversations: the chat template .* more than"):
+        file = zoo.import_model(folder, tmp_path / "model.safetensors")
+    with pytest.raises(ZooError, match=r"the chat template .* more than"):
+        zoo.generate(zoo.load(file), [MESSAGES])
 
 
 def test_one_conversation_on_the_command_line(folder, file):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from zoo.artifact.streaming import write_stream
 from zoo.artifact.weights import load_weights
 from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
-from zoo.errors import ZooError, truncate
+from zoo.errors import ZooError, ZooWarning, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
@@ -176,7 +177,9 @@ def plan_import(
     texts = {side: _tokenizer_text(tokenizer) for side, tokenizer in tokenizers.items()}
     attach_tokenizers(model, texts, trained=True)
     if chat is not None and "target" in texts:
-        model.tokenizer = {**texts, CHAT: ChatTemplate(**chat).to_json()}
+        template = ChatTemplate(**chat)
+        model.tokenizer = {**texts, CHAT: template.to_json()}
+        _check_chat(template)
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
     tensor_map = read_map(map, spec=model.spec)
     weights = open_weights(path, folders)
@@ -189,6 +192,16 @@ def plan_import(
     if originals.as_json():
         provenance["originals"] = originals.as_json()
     return ImportPlan(model, tensors, weights.read, checked, registry, provenance, original)
+
+
+def _check_chat(template: ChatTemplate) -> None:
+    """Warn of a template that cannot format a short conversation."""
+    roles = ("user", "assistant", "user")
+    try:
+        template.render([{"role": role, "content": "Hello"} for role in roles])
+    except ZooError as error:
+        message = f"the model may not take conversations: {error}"
+        warnings.warn(message, ZooWarning, stacklevel=2)
 
 
 def _tokenizer_text(tokenizer: str | os.PathLike[str] | Mapping[str, Any]) -> str:
