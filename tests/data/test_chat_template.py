@@ -168,7 +168,7 @@ SAMPLE = [
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_hostile_templates_are_stopped(name):
-    template = ChatTemplate(HOSTILE[name], max_seconds=0.2)
+    template = ChatTemplate(HOSTILE[name], max_seconds=0.1)
     with pytest.raises(ZooError, match="the chat template") as raised:
         template.render(MESSAGES)
     assert "\n" not in str(raised.value)
@@ -210,7 +210,7 @@ print(json.dumps({"seconds": max(seconds), "kilobytes": max(each.ru_maxrss for e
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory is limited on Linux")
 def test_all_hostile_templates_end_and_take_little_memory():
-    assert len(HOSTILE) > 350
+    assert len(HOSTILE) > 400
     command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parents[1] / "kits")]
     used = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     assert used["seconds"] < 20  # on a busy machine

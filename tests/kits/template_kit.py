@@ -70,6 +70,29 @@ OPERATIONS = {
     "loop": "{% for x in a %}{% for y in b %}{{ x == y }}{% endfor %}{% endfor %}",
     "power": "{{ (a|length + 9) ** (10 ** 9) }}",
 }
+FEW = {
+    **{name: f"{{{{ a|{name}|string|length }}}}" for name in ("capitalize", "e", "float", "lower")},
+    **{name: f"{{{{ a|{name}|string|length }}}}" for name in ("safe", "title", "trim", "length")},
+    "is less": "{{ a is lt(b) }}",
+    "is equal": "{{ a is equalto(b) }}",
+    "min": "{{ [a, b]|min|length }}",
+    "reject": "{{ [a]|reject('in', [b])|list|length }}",
+    "map": "{{ [a]|map('upper')|list|length }}",
+    "join attribute": "{{ [{'x': a}]|join(',', attribute='x')|length }}",
+    "sort attribute": "{{ [{'x': a}, {'x': b}]|sort(attribute='x')|length }}",
+    "get": "{{ {}.get((a, b)) }}",
+    "item of a dict": "{{ {'x': 1}[a] }}",
+    "undefined": "{{ a.b.c }}",
+    "default": "{{ missing|default(a) }}",
+    "values": "{{ {'x': a}.values()|string|length }}",
+    "namespace text": "{{ (namespace(x=a) ~ '')|length }}",
+    "block": "{% set x %}{{ a }}{% endset %}",
+    "cycler": "{{ cycler(a, a).next() }}",
+    "joiner": "{% set j = joiner(a) %}{{ j() }}{{ j() }}",
+    "strftime": "{{ strftime_now(a) }}",
+    "raise item": "{{ raise_exception({'x': a}) }}",
+}
+"""Further operations, for lists that share their parts."""
 
 BOMBS = {
     "nested loops": "{% for a in range(9999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
@@ -195,6 +218,7 @@ FORBIDDEN = {
 }
 HOSTILE = {
     **{f"{o} of {v}": VALUES[v] + OPERATIONS[o] for v in VALUES for o in OPERATIONS},
+    **{f"{name} of shared lists": VALUES["shared lists"] + text for name, text in FEW.items()},
     **BOMBS,
     **{f"forbidden {name}": text for name, text in FORBIDDEN.items()},
 }
