@@ -183,9 +183,9 @@ def _plugin_problems(tree, own):
                 yield f"imports {name}, which is not public"
 
 
-def test_files_have_at_most_300_lines():
+def test_files_have_at_most_450_lines():
     lengths = {
         _module(path): len(path.read_text(encoding="utf-8").splitlines())
         for path in [*CORE, *PLUGINS]
     }
-    assert {module: lines for module, lines in lengths.items() if lines > 300} == {}
+    assert {module: lines for module, lines in lengths.items() if lines > 450} == {}
