@@ -58,9 +58,7 @@ def test_wheel_contains_every_source_file_and_nothing_else(wheel):
     expected = core | _sources(ROOT / "plugins") | metadata | {"zoo/registry.yaml"}
     files = _read(wheel)
     assert set(files) == expected
-    pages = {
-        name for name in files if name.startswith(("zoo_ui/static/", "zoo/inspection/assets/"))
-    }
+    pages = {name for name in files if name.startswith(("zoo_ui/static/", "zoo_inspect/assets/"))}
     assert {Path(name).suffix for name in set(files) - metadata - pages} == {
         ".py",
         ".tmpl",

@@ -22,15 +22,15 @@ from zoo.errors import ZooError
 from zoo.exchange.export_plan import ExportPlan
 from zoo.exchange.mapping import TensorPlan
 from zoo.files import atomic_write
+from zoo.heatmap import Heatmap, save_png
 from zoo.hub.cache import Cache
 from zoo.hub.lock_file import LOCK_FILE, Pin, write_pin
 from zoo.hub.publish import write_model_card
 from zoo.hub.reference import Reference
 from zoo.hub.tree import RepoFile, save_tree
-from zoo.inspection.heatmap import Heatmap, save_png
-from zoo.inspection.page import write_page
 from zoo.scaffold import write_plugin
 from zoo.spec.composition import compose
+from zoo_inspect.page import write_page
 from zoo_word2vec.vector_files import write_vectors
 
 Writer = Callable[[Path], object]

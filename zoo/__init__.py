@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
-    from zoo.inspection.attending import attend as attend
     from zoo.interfaces import (
         Batch as Batch,
         GenerationOutput as GenerationOutput,
@@ -75,5 +74,6 @@ if TYPE_CHECKING:
     )
     from zoo.training.run import train as train
     from zoo.training.start import start_from as start_from
+    from zoo_inspect.attending import attend as attend
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -30,7 +30,16 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(home_of[name]), name)
+        try:
+            home = importlib.import_module(home_of[name])
+        except ModuleNotFoundError as error:
+            plugin = home_of[name].partition(".")[0]
+            if error.name != plugin:
+                raise
+            raise ImportError(
+                f"{package}.{name} is in the plugin '{plugin}', which is not installed"
+            ) from None
+        value = getattr(home, name)
         setattr(module, name, value)
         return value
 

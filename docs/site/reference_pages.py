@@ -31,7 +31,7 @@ def command_pages(data: SiteData) -> dict[str, str]:
     for plugin in data.index.plugins:
         for record in plugin.commands:
             commands[record.name] = load_command(record)
-            panels[record.name] = f"Plugin {plugin.name}"
+            panels[record.name] = record.panel or f"Plugin {plugin.name}"
     pages = {f"commands/{name}.md": _command(name, each) for name, each in commands.items()}
     sections = [
         "# Commands",

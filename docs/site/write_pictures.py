@@ -17,7 +17,7 @@ from diagrams import floors_svg, kinds_svg
 from PIL import Image
 
 from zoo.cli.main import app
-from zoo.demo.digits import draw_digit
+from zoo_demo.digits import draw_digit
 
 PICTURES = Path(__file__).parents[1] / "pictures"
 DIAGRAMS = {"kinds.svg": kinds_svg, "floors.svg": floors_svg}

@@ -23,11 +23,11 @@ import torch
 
 import zoo
 from zoo.generation.text_inputs import get_tokenizer
-from zoo.inspection.axes import token_label
-from zoo.inspection.equations import find_equations
-from zoo.inspection.layers import record_pass
-from zoo.inspection.page import page_data, page_text, pool_weights, read_page, write_page
-from zoo.inspection.view import Axis, LayerView, View
+from zoo_inspect.axes import token_label
+from zoo_inspect.equations import find_equations
+from zoo_inspect.layers import record_pass
+from zoo_inspect.page import page_data, page_text, pool_weights, read_page, write_page
+from zoo_inspect.view import Axis, LayerView, View
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

@@ -174,6 +174,7 @@ def test_examples_with_names_run(verb):
 
 
 def test_names_of_specs_in_examples_exist():
-    words = {word for example in _examples() for word in shlex.split(example)}
+    examples = [*_examples(), *(each.example for each in _plugin_commands().values())]
+    words = {word for example in examples for word in shlex.split(example)}
     assert {"bahdanau-2015", "bahdanau-small", "bahdanau-reversal"} <= words
     assert {w for w in words if w.startswith("bahdanau-")} <= set(default_registry().specs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo.inspection.view import Axis, Equation, LayerView, View
+from zoo_inspect.view import Axis, Equation, LayerView, View
 
 SCORER = Equation(
     "scorer",

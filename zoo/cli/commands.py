@@ -5,12 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 
 from zoo.cli import (
-    attend,
     catalogue,
     check,
     compose,
-    demo,
-    diff,
     eval,
     export,
     generate,
@@ -33,12 +30,9 @@ from zoo.cli import (
 from zoo.cli.panels import COMMAND_NAMES
 
 _MODULES = (
-    attend,
     catalogue,
     check,
     compose,
-    demo,
-    diff,
     eval,
     export,
     generate,

@@ -8,10 +8,7 @@ from __future__ import annotations
 PANELS: dict[str, tuple[str, ...]] = {
     "Components and specs": ("list", "show", "check", "schema"),
     "Data": ("tokenizer",),
-    "Models": (
-        *("demo", "compose", "train", "info", "verify", "diff", "generate", "predict", "attend"),
-        "eval",
-    ),
+    "Models": (*("compose", "train", "info", "verify", "generate", "predict", "eval"),),
     "Exchange": ("import", "export", "merge", "catalogue", "pull", "push"),
     "Plugins": ("plugins", "new-plugin", "test-plugin"),
 }

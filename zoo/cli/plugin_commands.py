@@ -20,7 +20,7 @@ class _PluginCommand(TyperCommand):
 
     def __init__(self, plugin: str, record: Command) -> None:
         # Typer prints these with its own console.
-        panel = one_line(f"Plugin {plugin}")
+        panel = one_line(record.panel or f"Plugin {plugin}")
         super().__init__(record.name, help=escape_controls(record.help), rich_help_panel=panel)
         self.plugin = plugin
         self.record = record

@@ -15,7 +15,7 @@ class Command:
 
     >>> Command("vectors", "zoo_word2vec.vectors_command:command", "Query word vectors.")
     Command(name='vectors', target='zoo_word2vec.vectors_command:command', help='Query word \
-vectors.', example='', after='')
+vectors.', example='', after='', panel='')
 
     Args:
         name: what follows ``zoo`` on the command line: lower-case words joined by hyphens.
@@ -25,6 +25,7 @@ vectors.', example='', after='')
         example: a full command line, shown by ``zoo NAME --help``.
         after: a command of the zoo with the same first argument, whose output names this one as
             the next: ``check``.
+        panel: the panel of ``zoo --help`` that lists it; default: that of the plugin.
     """
 
     name: str
@@ -32,10 +33,11 @@ vectors.', example='', after='')
     help: str
     example: str = ""
     after: str = ""
+    panel: str = ""
 
     def validate(self) -> str | None:
         """Return what is wrong with the fields, or None."""
-        for field in ("name", "target", "help", "example", "after"):
+        for field in ("name", "target", "help", "example", "after", "panel"):
             if not isinstance(getattr(self, field), str):
                 return f"command {self.name!r}: {field} is not a string"
         if not _NAME.fullmatch(self.name):

@@ -13,10 +13,10 @@ from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError, ZooWarning
 from zoo.generation.prediction import can_predict
 from zoo.generation.unknown_symbols import describe_unknown
-from zoo.inspection.attending import view_output
-from zoo.inspection.page import page_text
-from zoo.inspection.passes import OutputOptions
 from zoo.interfaces import Model
+from zoo_inspect.attending import view_output
+from zoo_inspect.page import page_text
+from zoo_inspect.passes import OutputOptions
 from zoo_ui.jobs.inputs import open_dataset, open_line, suggest_dataset, takes_graph
 
 _MAX_MODELS = 2

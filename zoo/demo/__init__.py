@@ -1,1 +1,0 @@
-"""Demos: shipped models on sentences and digits; training on sequence reversal."""

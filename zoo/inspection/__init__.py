@@ -1,1 +1,0 @@
-"""Looking inside models: what their attention does on an input, and pictures of it."""
