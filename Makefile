@@ -12,7 +12,7 @@ demo: .venv/installed-text,view
 	$(BIN)/zoo demo
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal --cases sample
 
 slow: .venv/installed-test
 	$(BIN)/python -m pytest -m slow

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 
+import case_sample
 import pytest
 import torch
 from browser_kit import Visit, chromium, screenshot_folder
@@ -38,6 +39,15 @@ if (
     and threading.current_thread() is threading.main_thread()
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser):
+    case_sample.add_option(parser)
+
+
+@pytest.hookimpl(trylast=True)  # after tests are deselected by marks
+def pytest_collection_modifyitems(config, items):
+    case_sample.sample(config, items)
 
 
 @pytest.hookimpl(wrapper=True)

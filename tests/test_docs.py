@@ -15,8 +15,6 @@ import zoo.registry.blueprint
 from zoo.cli.main import app
 from zoo.exchange.mapping import OPERATIONS, read_map
 from zoo.interfaces import KINDS
-from zoo.registry.component_registry import default_registry
-from zoo.spec.document import read_file
 from zoo.testing.laws import LAWS
 
 ROOT = Path(__file__).parents[1]
@@ -93,12 +91,6 @@ def test_docstring_examples_run(module):
     results = doctest.testmod(module)
     assert results.attempted > 0
     assert results.failed == 0
-
-
-def test_the_changelog_names_every_published_spec():
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    for model in read_file(ROOT / "registry.yaml").data["models"]:
-        assert f"`{model['name']}`" in changelog
 
 
 def test_every_link_of_the_readme_exists():
@@ -221,10 +213,3 @@ def test_the_map_in_the_page_is_valid_and_its_table_lists_every_operation(tmp_pa
     rows = re.findall(r"^\| (`[a-z-]+.*?) \|.*\|.*\|$", MAPS, re.M)
     named = {name for row in rows for name in re.findall(r"`([a-z-]+)", row)}
     assert set(OPERATIONS) <= named
-
-
-def test_the_changelog_names_every_component():
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    for entry in default_registry().components():
-        words = (f"`{entry.name}`", entry.name, entry.name.upper())
-        assert any(word in changelog for word in words), entry.name

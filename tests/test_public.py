@@ -1,6 +1,5 @@
 """The public names, and what it costs to import them."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,22 +69,3 @@ def test_a_full_precision_function_is_not_changed_by_half_precision_or_autocast(
     assert product(a.bfloat16(), b.bfloat16()).dtype is torch.float32
     assert product(a.double(), b.double()).dtype is torch.float64
     assert product(a.to("meta"), b.to("meta")).dtype is torch.float32
-
-
-EARLIER = """
-Alignment ArtifactError Attention Backbone Batch Blueprint Choices Decoded Decoder Embedding
-Encoder Filter FrameSampler Given HubError Importer Look Mask Memory Metric MissingExtra Model
-Objective Opened Outputs Position Recorded Registry RegistryError Sampler Scorer Search Selection
-Spec SpecError Speech State Task Vectors WidthConflict ZooError ZooWarning check choosing
-components compose decode drawing export_model full_precision fused_softmax generate hookimpl
-import_model load load_spec pull push recording refuse_drawing save save_folder speak stream
-vectors_of verify
-"""
-"""Names of `zoo` before the renaming."""
-
-
-@pytest.mark.parametrize("name", EARLIER.split())
-def test_no_earlier_public_name_is_lost_without_its_successor_in_the_changelog(name):
-    changelog = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
-    renamed = changelog.partition("### Renamed")[2]
-    assert name in zoo.__all__ or re.search(rf"\b{name}\b.*\|.*\|", renamed)

@@ -1,9 +1,9 @@
-"""``zoo test-plugin``: run the laws on the components of a plugin."""
+"""``zoo test-plugin``: run the laws on a component, or on all components of a plugin."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from zoo.interfaces.importer import Importer
     from zoo.testing import Outcome
 
-EXAMPLE = "zoo test-plugin luong"
+EXAMPLE = "zoo test-plugin additive --law gradients"
 
 
 def command(
@@ -27,10 +27,15 @@ def command(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A plugin that 'zoo plugins' lists.",
+            help="A plugin that 'zoo plugins' lists, or a component or importer: NAME or "
+            "PLUGIN:NAME.",
             autocompletion=complete_plugin,
         ),
     ],
+    laws: Annotated[
+        list[str] | None,
+        typer.Option("--law", metavar="LAW", help="Run only this law. Repeatable."),
+    ] = None,
     device: Annotated[
         str,
         typer.Option(
@@ -40,26 +45,20 @@ def command(
     ] = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Run all laws on each component and importer of a plugin; the exit code is 1 if one fails."""
+    """Run the laws on a component or importer, or on all of a plugin; the exit code is 1 if one
+    fails."""
     from rich.progress import track
 
-    from zoo.errors import RegistryError, suggest
-    from zoo.registry.component_registry import default_registry
     from zoo.spec.composition import resolve_device
 
     place = resolve_device(device)
-    found = [plugin for plugin in default_registry().plugins if plugin.name == name]
-    if not found:
-        known = [plugin.name for plugin in default_registry().plugins]
-        raise RegistryError(f"no plugin named '{name}' is installed{suggest(name, known)}")
-    faults = [fault for plugin in found for fault in plugin.errors]
-    subjects: list[Any] = [entry.cls for plugin in found for entry in plugin.entries]
-    subjects += [importer for plugin in found for importer in plugin.importers]
+    subjects, faults = _find_subjects(name)
+    _check_laws(laws or [], subjects)
     outcomes: list[Outcome] = []
     silent = as_json or not shows_progress()
     stderr = console(stderr=True)
     for subject in track(subjects, "running laws", transient=True, console=stderr, disable=silent):
-        outcomes += _run_laws(subject, place)
+        outcomes += _run_laws(subject, place, laws or [])
     if as_json:
         print_json({"faults": faults, "outcomes": [vars(outcome) for outcome in outcomes]})
     else:
@@ -68,7 +67,44 @@ def command(
         raise typer.Exit(1)
 
 
-def _run_laws(subject: type[Component] | Importer, device: torch.device) -> list[Outcome]:
+def _find_subjects(name: str) -> tuple[list[type[Component] | Importer], list[str]]:
+    """Return the components and importers of a name, and the problems of its plugin."""
+    from zoo.errors import RegistryError, suggest
+    from zoo.registry.component_registry import default_registry
+
+    registry = default_registry()
+    found: list[type[Component] | Importer] = []
+    for plugin in registry.plugins:
+        named: list[tuple[str, type[Component] | Importer]]
+        named = [(entry.name, entry.cls) for entry in plugin.entries]
+        named += [(importer.name, importer) for importer in plugin.importers]
+        if plugin.name == name:
+            return [each for _, each in named], plugin.errors
+        found += [each for own, each in named if name in (own, f"{plugin.name}:{own}")]
+    if not found:
+        known = [plugin.name for plugin in registry.plugins]
+        known += [entry.name for entry in registry.components()]
+        raise RegistryError(
+            f"no plugin, component or importer named '{name}' is installed{suggest(name, known)}"
+        )
+    return found, []
+
+
+def _check_laws(names: list[str], subjects: list[type[Component] | Importer]) -> None:
+    """Raise ZooError if a name is not that of a law of the components."""
+    from zoo.errors import ZooError, suggest
+    from zoo.testing.laws import IMPORTER_LAWS, LAWS
+
+    of_kinds = [LAWS[each.kind] if isinstance(each, type) else IMPORTER_LAWS for each in subjects]
+    known = sorted({law.name for laws in of_kinds for law in laws})
+    for name in names:
+        if name not in known:
+            raise ZooError(f"no law named '{name}'{suggest(name, known)}")
+
+
+def _run_laws(
+    subject: type[Component] | Importer, device: torch.device, only: list[str]
+) -> list[Outcome]:
     """Run the laws of a component on a device; models and importers choose devices themselves."""
     import torch
 
@@ -76,9 +112,9 @@ def _run_laws(subject: type[Component] | Importer, device: torch.device) -> list
     from zoo.testing import run_laws
 
     if device.type == "cpu" or not isinstance(subject, type) or issubclass(subject, Model):
-        return list(run_laws(subject))
+        return list(run_laws(subject, only=only))
     with torch.device(device):
-        return list(run_laws(subject))
+        return list(run_laws(subject, only=only))
 
 
 def _print(outcomes: list[Outcome], faults: list[str]) -> None:
