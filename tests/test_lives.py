@@ -3,7 +3,7 @@
 import lives
 import pytest
 
-BOUNDS = {"compose": 61, "training step": 27, "load": 53, "beam search": 50}
+BOUNDS = {"compose": 52, "training step": 23, "load": 49, "beam search": 46}
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ ALLOWED = {
     "default of every function with the parameter 'registry'",
     "zoo/interfaces/signature.py: _parameters": "the schema of a class, which depends on the class "
     "only; specs, blueprints and laws read it without a common object",
-    "zoo/interfaces/type_schema.py: _types": "validators of types, which take milliseconds to "
+    "zoo/interfaces/signature.py: _types": "validators of types, which take milliseconds to "
     "build and depend on the type only",
-    "zoo/registry/meta_cache.py: process_cache": "forms of results on the meta device, which take "
+    "zoo/registry/work_limit.py: process_cache": "forms of results on the meta device, which take "
     "half of a check to infer and depend on the operation and the forms of its arguments only",
     "zoo/registry/blueprint.py: _build_stack": "constructors of plugins build their parts without "
     "passing a parent; it is empty outside of a build",

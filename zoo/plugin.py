@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
     )
-    from zoo.attention.linear import Linear as Linear
+    from zoo.attention.heads import Linear as Linear
     from zoo.data.audio_file import audio_length as audio_length, read_audio as read_audio
     from zoo.data.files import (
         FileBytes as FileBytes,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from zoo import accelerate, recording
-from zoo.attention.options import AttentionOptions
+from zoo.attention.attention import AttentionOptions
 from zoo.plugin import Attention, Blueprint, Mask
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copyreg
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -16,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import nn
 
-from zoo.acceleration.conditions import device_of, is_off, why_not_class, why_not_object
+from zoo.acceleration.conditions import device_of, is_off, why_not, why_not_class, why_not_object
 from zoo.acceleration.current_device import call_on, is_other_device
 from zoo.errors import ZooError
 from zoo.interfaces import Acceleration, Declined
@@ -241,3 +243,54 @@ def _log_reason(name: str, reason: str, logged: set[tuple[str, str]]) -> None:
         return
     logged.add(key)
     _LOG.info("acceleration '%s' is not used for a call: %s", name, reason)
+
+
+@dataclass(frozen=True)
+class ModulePath:
+    """The path of a part on a device.
+
+    Args:
+        name: name of the module in the model.
+        acceleration: name of the acceleration.
+        evaluation: why it is not used in evaluation mode without gradients; None if it is.
+        training: why it is not used in training mode; None if it is.
+    """
+
+    name: str
+    acceleration: str
+    evaluation: str | None
+    training: str | None
+
+
+def module_paths(
+    model: nn.Module, device: torch.device, registry: ComponentRegistry | None = None
+) -> Iterator[ModulePath]:
+    """Yield the path of each part that an acceleration serves; the model may be on the meta device.
+
+    A call can still use the reference path because of its arguments.
+    """
+    found = (registry or default_registry()).accelerations
+    served = [
+        (name, module, acceleration)
+        for name, module in model.named_modules()
+        for acceleration in found.get(plain_class(module), ())
+    ]
+    reasons = {}
+    for mode in (False, True):
+        with _training(model, mode), torch.set_grad_enabled(mode):
+            reasons[mode] = [why_not(each(), module, device) for _, module, each in served]
+    for (name, _, acceleration), *why in zip(served, reasons[False], reasons[True], strict=True):
+        yield ModulePath(name, acceleration.name, *why)
+
+
+@contextmanager
+def _training(model: nn.Module, mode: bool) -> Iterator[None]:
+    """Set the mode of all modules in the block."""
+    before = {module: module.training for module in model.modules()}
+    try:
+        for module in before:
+            module.training = mode
+        yield
+    finally:
+        for module, training in before.items():
+            module.training = training

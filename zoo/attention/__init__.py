@@ -1,10 +1,14 @@
 """Attention: scorer, alignment and heads; recording of weights and samples."""
 
-from zoo.attention.additive_scorer import AdditiveScorer
 from zoo.attention.attention import Attended, Attention
-from zoo.attention.recorder import RecordsAttention, recording
-from zoo.attention.sample_recorder import find_stochastic, forbid_stochastic, record_samples
-from zoo.attention.scorer_bank import ScorerBank
+from zoo.attention.recorder import (
+    RecordsAttention,
+    find_stochastic,
+    forbid_stochastic,
+    record_samples,
+    recording,
+)
+from zoo.attention.scorers import AdditiveScorer, ScorerBank
 
 __all__ = [
     "AdditiveScorer",

@@ -5,25 +5,118 @@ Notation: B batch, T queries, S keys, D width, H heads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.attention.heads import merge_heads, repeat_heads, rotate_heads, split_heads
-from zoo.attention.linear import Linear
-from zoo.attention.options import DEFAULT_OPTIONS, AttentionOptions
-from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
-from zoo.attention.position_bias import add_position_bias
-from zoo.attention.query_key_norm import QueryKeyNorm, norm_heads
+from zoo.attention.heads import (
+    Linear,
+    QueryKeyNorm,
+    merge_heads,
+    norm_heads,
+    repeat_heads,
+    rotate_heads,
+    split_heads,
+)
 from zoo.attention.recorder import RecordsAttention
-from zoo.attention.scorer_bank import ScorerBank
+from zoo.attention.scorers import ScorerBank
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Scorer
 from zoo.interfaces.signature import FromParent
 from zoo.registry.blueprint import Blueprint
+
+
+def add_position_bias(
+    attention: Attention,
+    mask: Mask | None,
+    position: Position | None,
+    query: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    offset: int | Tensor,
+) -> Mask:
+    """Return the mask with the bias of the position, unless it already has it, and the bias that
+    depends on the content of queries and keys.
+
+    Args:
+        query: the inputs of the queries [B, T, D].
+        queries: queries of each head [B, H, T, d].
+        keys: keys [B, Hkv, S, d].
+    """
+    mask = mask or Mask()
+    if position is None:
+        return mask
+    if position.has_bias and mask.bias is None:
+        mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
+    if not position.has_score_bias:
+        return mask
+    if attention.score_bias is None:
+        raise ZooError(
+            f"position '{position.name}' has a bias in each attention; call "
+            "attention.set_position(position) once before"
+        )
+    keys = repeat_heads(keys, attention.heads)
+    bias = attention.score_bias(attention, position, query, queries, keys, offset=offset)
+    return replace(mask, bias=bias if mask.bias is None else mask.bias + bias)
+
+
+def forbid_sequential(parts: Sequence[Scorer | Alignment], where: str) -> None:
+    """Raise ZooError if a part depends on previous queries."""
+    for part in parts:
+        if part.sequential:
+            raise ZooError(
+                f"{part.kind} '{part.name}' depends on previous queries, "
+                f"but {where} processes all queries in parallel; use another {part.kind} or "
+                "a recurrent decoder"
+            )
+
+
+def forbid_rotary(scorer: Scorer, position: Position | None) -> None:
+    """Raise ZooError if the position requires an inner product, which the scorer is not."""
+    if position is None or scorer.supports_rotary:
+        return
+    if position.is_rotary or position.requires_inner_product:
+        what = "rotates" if position.is_rotary else "compares positions with"
+        raise ZooError(
+            f"position '{position.name}' {what} queries and keys, which requires an inner "
+            f"product, but the score of scorer '{scorer.name}' is not an inner product; use "
+            "another scorer, for example scaled-dot"
+        )
+
+
+def resolve_project(project: str, scorer: Blueprint[Scorer], heads: int) -> str:
+    """Return the projections of 'auto'; raise ZooError if one would get no gradient."""
+    ignores_keys = scorer.cls.ignores_keys
+    if project == "auto":
+        return "none" if heads == 1 else "kv" if ignores_keys else "qkv"
+    if project == "qkv" and ignores_keys:
+        raise ZooError(
+            f"scorer '{scorer.label}' ignores keys, so their projection would get no gradient; set "
+            "project: kv"
+        )
+    return project
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions:
+    """Parameters of an attention that most models do not set; `Attention` documents them."""
+
+    bias: bool | Literal["qkv", "qvo", "out"] = True
+    norm: Blueprint[QueryKeyNorm] | None = None
+
+    @property
+    def biased(self) -> str:
+        """The projections with a bias: a part of 'qkvo', the initials of query to output."""
+        if isinstance(self.bias, bool):
+            return "qkvo" if self.bias else ""
+        return "o" if self.bias == "out" else self.bias
+
+
+DEFAULT_OPTIONS = AttentionOptions()
 
 
 class Attended(NamedTuple):

@@ -1,13 +1,17 @@
-"""Heads of queries, keys and values.
+"""Heads of queries, keys and values: layers, splitting and merging, norms.
 
 Notation: B batch, S positions, H heads, D width of a head.
 """
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import Annotated, Literal
 
-from zoo.interfaces import Position
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo.interfaces import Position, full_precision
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
@@ -36,3 +40,70 @@ def rotate_heads(states: Tensor, position: Position | None, offset: int | Tensor
 def merge_heads(context: Tensor, how: str) -> Tensor:
     """Concatenate or average the heads: [B, H, T, D] -> [B, T, H * D] or [B, T, D]."""
     return context.transpose(1, 2).flatten(2) if how == "concat" else context.mean(dim=1)
+
+
+class Linear(nn.Linear):
+    """A `torch.nn.Linear` that can be created on the meta device without initialisation."""
+
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:  # no values to initialise
+            super().reset_parameters()
+
+
+class QueryKeyNorm:
+    """Kind and width of the norms of projected queries and keys; builds the modules.
+
+    The norms are applied before queries and keys are rotated (Dehghani et al. 2023, section 2).
+
+    Args:
+        kind: 'rms' for RMSNorm, 'layer' for LayerNorm, 'rms-plus-one' for RMSNorm with the weights
+            1 + w (Gemma 3).
+        over: 'head' normalises each head, with the same weights for all heads; 'all' normalises
+            all heads together.
+        eps: added to the variance or the mean square.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: Literal["rms", "layer", "rms-plus-one"] = "rms",
+        over: Literal["head", "all"] = "head",
+        eps: Annotated[float, Field(gt=0)] = 1e-6,
+    ) -> None:
+        self.kind, self.over, self.eps = kind, over, eps
+
+    def build(self, heads: int, head_dim: int) -> nn.Module:
+        """Build the norm of queries, or of keys, with this number of heads."""
+        width = head_dim if self.over == "head" else heads * head_dim
+        return _KINDS[self.kind](width, eps=self.eps)
+
+
+class OffsetRMSNorm(nn.RMSNorm):
+    """RMSNorm with the weights 1 + w; it is computed in float32 and rounded once."""
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        normed = F.rms_norm(full_precision(x), self.normalized_shape, eps=self.eps)
+        return (normed * (1 + full_precision(self.weight))).to(x.dtype)
+
+
+_KINDS: dict[str, type[nn.RMSNorm | nn.LayerNorm]] = {
+    "rms": nn.RMSNorm,
+    "layer": nn.LayerNorm,
+    "rms-plus-one": OffsetRMSNorm,
+}
+
+
+def norm_heads(states: Tensor, norm: nn.Module | None) -> Tensor:
+    """Normalise queries or keys [B, H, S, D]: each head, or all heads if the norm is wider."""
+    if norm is None:
+        return states
+    assert isinstance(norm.weight, Tensor)
+    if len(norm.weight) == states.shape[-1]:
+        each: Tensor = norm(states)
+        return each
+    merged = norm(states.transpose(1, 2).flatten(2))  # [B, S, H * D]
+    together: Tensor = merged.unflatten(2, (states.shape[1], -1)).transpose(1, 2)
+    return together

@@ -19,7 +19,7 @@ from zoo.interfaces.data import (
     full_precision,
 )
 from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field, Values
-from zoo.interfaces.decoder import Decoder
+from zoo.interfaces.decoder import Decoder, State
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
@@ -35,7 +35,6 @@ from zoo.interfaces.program import Program, ProgramRun
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.schedule import Schedule
 from zoo.interfaces.scorer import Scorer
-from zoo.interfaces.state import State
 
 KINDS: dict[str, type[Component]] = {
     interface.kind: interface

@@ -7,12 +7,29 @@ from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.errors import ZooError
 from zoo.interfaces.batch_schema import TensorSchema
 from zoo.interfaces.component import Component
-from zoo.interfaces.tied_output import tied_logits
+
+
+def tied_logits(states: Tensor, table: Tensor, padding: int | None) -> Tensor:
+    """Compute logits [..., V] of states [..., D] with an embedding table [V, D].
+
+    The row of the padding token receives no gradient, as in `torch.nn.Embedding`, so it stays zero
+    in training.
+    """
+    return F.linear(states, freeze_row(table, padding))
+
+
+def freeze_row(table: Tensor, row: int | None) -> Tensor:
+    """Return the table [V, D], of which one row receives no gradient."""
+    if row is None or not torch.is_grad_enabled() or not table.requires_grad:
+        return table
+    trained = torch.arange(table.shape[0], device=table.device) != row
+    return torch.where(trained[:, None], table, table.detach())
 
 
 class Embedding(Component, nn.Module, ABC):

@@ -6,9 +6,10 @@ import contextlib
 import importlib.resources
 import inspect
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,109 @@ from typing import Any
 import pluggy
 
 from zoo.about import DISTRIBUTION
-from zoo.interfaces import Entry
+from zoo.interfaces import KINDS, Component, Entry, Part
 from zoo.interfaces.importer import Importer
+from zoo.interfaces.signature import parameters
 from zoo.registry import hookspecs
 from zoo.registry.command import Command
-from zoo.registry.component_validation import NAME, short_repr, validate_component
-from zoo.registry.conflicts import report_conflicts
 from zoo.registry.distributions import GROUP, normalize_name, plugin_distributions
 from zoo.registry.plugin_call import PluginCall, PluginExit
 from zoo.registry.plugin_data import Plugin, PluginFile
+
+NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
+"""The names that components and importers may have."""
+
+
+def validate_component(item: object) -> str | None:
+    """Return why an object is not a component class, or None if it is one."""
+    if not isinstance(item, type) or not issubclass(item, Component):
+        return f"{short_repr(item)} is not a component class"
+    label = item.__name__
+    kind = getattr(item, "kind", None)
+    if not isinstance(kind, str) or kind not in KINDS or not issubclass(item, KINDS[kind]):
+        return f"{label} does not subclass an interface of zoo.plugin ({', '.join(KINDS)})"
+    if issubclass(item, Part) and not item.base_classes():
+        return f"{label} is a part, but does not subclass the class of a slot, such as Attention"
+    if inspect.isabstract(item):
+        missing = ", ".join(sorted(getattr(item, "__abstractmethods__", ())))
+        return f"{label} does not implement methods of its kind '{item.kind}': {missing}"
+    name = getattr(item, "name", None)
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        return f"{label}.name is {short_repr(name)}; expected lower-case words joined by hyphens"
+    if type(item.version) is not int or item.version < 1:
+        return f"{label}.version is {short_repr(item.version)}; expected an integer of at least 1"
+    try:
+        _validate_signatures(item)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def _validate_signatures(cls: type[Any], parents: tuple[type[Any], ...] = ()) -> None:
+    """Raise TypeError if a constructor is not a schema, here or in a plain class of a slot."""
+    parents = (*parents, cls)
+    for parameter in parameters(cls):
+        target = parameter.slot.target if parameter.slot else cls
+        if target not in parents and target not in KINDS.values():
+            _validate_signatures(target, parents)
+
+
+def short_repr(value: object) -> str:
+    """Return the ``repr`` of a value, cut to 60 characters; a placeholder if ``repr`` raises."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"an object whose repr raises {type(error).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def report_conflicts(plugins: Sequence[Plugin]) -> None:
+    """Record, on each plugin, its entry point and components that others also declare."""
+    for plugin in plugins:
+        for other in plugins:
+            same = other is not plugin and other.name == plugin.name
+            if same and plugin.enabled and other.enabled:
+                plugin.conflicts.append(
+                    f"entry point '{plugin.name}' is also declared by "
+                    f"distribution {other.distribution}"
+                )
+    by_name: dict[tuple[str, str], list[Entry]] = {}
+    for plugin in plugins:
+        for entry in plugin.entries:
+            by_name.setdefault((entry.kind, entry.name), []).append(entry)
+    for plugin in plugins:
+        for entry in plugin.entries:
+            for other_entry in by_name[entry.kind, entry.name]:
+                if other_entry is not entry:
+                    plugin.conflicts.append(_component_conflict(entry, other_entry))
+
+
+def _component_conflict(entry: Entry, other: Entry) -> str:
+    remedy = f"specs must write '{entry.reference}'"
+    if entry.reference == other.reference:
+        remedy = "uninstall one of them, or select one with ZOO_PLUGINS"
+    return (
+        f"{entry.kind} '{entry.name}' is also provided by plugin '{other.plugin}' "
+        f"(distribution {other.distribution}); {remedy}"
+    )
+
+
+def remove_taken_commands(plugins: Sequence[Plugin], reserved: Collection[str]) -> None:
+    """Remove commands whose name is reserved or used by an earlier plugin, and record them."""
+    reasons = dict.fromkeys(reserved, "it is the name of a built-in command")
+    for plugin in plugins:
+        accepted = []
+        for command in plugin.commands:
+            if command.name in reasons:
+                plugin.conflicts.append(
+                    f"command '{command.name}' is ignored: {reasons[command.name]}; rename it"
+                )
+                continue
+            reasons[command.name] = (
+                f"plugin '{plugin.name}' (distribution {plugin.distribution}) has the same command"
+            )
+            accepted.append(command)
+        plugin.commands = accepted
 
 
 def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:

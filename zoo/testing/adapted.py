@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.attention import Attention
-from zoo.attention.linear import Linear
+from zoo.attention.heads import Linear
 from zoo.interfaces import Batch, Model, Outputs
 from zoo.registry.blueprint import Blueprint
 from zoo.testing.tiny import TinyAlignment, TinyScorer

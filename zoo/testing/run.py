@@ -8,7 +8,7 @@ from typing import Any
 from zoo.errors import MissingExtra, SpecError
 from zoo.interfaces import Acceleration, Component
 from zoo.interfaces.importer import Importer
-from zoo.registry.component_validation import validate_component
+from zoo.registry.discovery import validate_component
 from zoo.testing.configuration import Configuration, configurations
 from zoo.testing.importers import ImporterConfiguration
 from zoo.testing.law import Law, LawViolation, NotApplicable, Outcome

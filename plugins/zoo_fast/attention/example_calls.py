@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.attention.query_key_norm import QueryKeyNorm
+from zoo.attention.heads import QueryKeyNorm
 from zoo.plugin import Attention, Blueprint, Call, Mask, Position, Scorer
 from zoo_alignment.soft import Soft
 from zoo_positions.alibi import ALiBi

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from zoo.acceleration import plain_class
-from zoo.attention.attention import Attended
+from zoo.attention.attention import Attended, add_position_bias
 from zoo.attention.heads import merge_heads
-from zoo.attention.position_bias import add_position_bias
 from zoo.plugin import Acceleration, AdditiveScorer, Attention, Call, Declined, Mask, Position
 from zoo_fast.attention.fused_additive import fused_additive
 from zoo_fast.attention.fused_softmax import fused_softmax

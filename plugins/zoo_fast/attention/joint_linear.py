@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.acceleration import has_own_hooks, plain_class
-from zoo.attention.linear import Linear
+from zoo.attention.heads import Linear
 from zoo_fast.attention.concatenate import concatenate
 from zoo_fast.device.triton_support import why_not_triton
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
-from zoo.acceleration.module_hooks import has_own_hooks
+from zoo.acceleration.conditions import has_own_hooks
 from zoo.interfaces.module_parts import COMPILED, each_part
 from zoo.plugin import Declined
 from zoo_fast.device.cuda_graph import GraphedFunction, Inputs

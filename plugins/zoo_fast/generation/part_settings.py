@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from zoo.acceleration import plain_class
-from zoo.attention.linear import Linear
+from zoo.attention.heads import Linear
 
 Attributes = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from zoo.acceleration.module_hooks import has_hooks
+from zoo.acceleration.conditions import has_hooks
 
 MAX_GRAPHS = 192
 """Number of shapes that are captured: texts of up to 200 tokens, in batches of a number of tokens,

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from zoo.interfaces.tied_output import freeze_row
+from zoo.interfaces.embedding import freeze_row
 from zoo.plugin import Objective
 
 _DEFERRING: ContextVar[bool] = ContextVar("deferring", default=False)

@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.acceleration import plain_class
-from zoo.attention.heads import split_heads
-from zoo.attention.linear import Linear
-from zoo.attention.position_bias import add_position_bias
+from zoo.attention.attention import add_position_bias
+from zoo.attention.heads import Linear, split_heads
 from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position
 from zoo_fast.attention.fused_attention import why_not_inner_product
 from zoo_fast.attention.fused_softmax import fused_softmax

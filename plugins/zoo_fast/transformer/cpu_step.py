@@ -14,7 +14,7 @@ from weakref import ref
 import torch
 from torch import Tensor
 
-from zoo.attention.query_key_norm import norm_heads
+from zoo.attention.heads import norm_heads
 from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position, State
 from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.attention.masks import without_full_keys

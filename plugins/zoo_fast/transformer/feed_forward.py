@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.acceleration import plain_class
-from zoo.attention.linear import Linear
+from zoo.attention.heads import Linear
 from zoo.plugin import Acceleration, Call, Declined
 from zoo_fast.device.triton_support import why_not_triton, why_not_triton_on
 from zoo_transformer.feed_forward import FeedForward

@@ -27,7 +27,7 @@ from zoo.interfaces import KINDS, Acceleration, Entry, Part
 from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.registry.conflicts import remove_taken_commands
+from zoo.registry.discovery import remove_taken_commands
 from zoo.registry.plugin_call import PluginCall
 from zoo.registry.plugin_data import Plugin, PluginFile
 

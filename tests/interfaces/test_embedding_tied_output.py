@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import zoo
-from zoo.interfaces.tied_output import tied_logits
+from zoo.interfaces.embedding import tied_logits
 from zoo_tokens.token import Token
 
 # Every model of the zoo with a tied output: spec and overrides.

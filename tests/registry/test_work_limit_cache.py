@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from zoo.registry.meta_cache import MetaCache
+from zoo.registry.work_limit import MetaCache
 
 META = torch.empty(3, 4, device="meta")
 INTEGERS = torch.empty(3, 4, dtype=torch.int64, device="meta")

@@ -1,7 +1,8 @@
-"""The scorers of all heads of an attention."""
+"""Scorers of attention: one for each group of heads, and the base class of additive scores."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 
 import torch
@@ -109,3 +110,36 @@ class ScorerBank(nn.ModuleList):
 
     def _scorers(self) -> list[Scorer]:
         return list(self)  # type: ignore[arg-type]
+
+
+class AdditiveScorer(Scorer):
+    r"""Scorer with a term of the query, a term of the key and a vector.
+
+    .. math:: a(q, k) = v^\top \tanh(\mathrm{query\_term}(q) + \mathrm{prepare}(k))
+
+    A subclass implements `query_term`, `prepare` and `vector`.
+
+    Shapes:
+        query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
+    """
+
+    @abstractmethod
+    def query_term(self, query: Tensor) -> Tensor:
+        """Compute the terms of queries: [..., query_dim] -> [..., D]."""
+
+    @abstractmethod
+    def prepare(self, key: Tensor) -> Tensor:
+        """Compute the terms of keys: [..., key_dim] -> [..., D]."""
+
+    @abstractmethod
+    def vector(self) -> Tensor:
+        """Return v [D]."""
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        terms = self.query_term(query)[..., :, None, :] + prepared[..., None, :, :]
+        scores: Tensor = terms.tanh() @ self.vector()  # [..., T, S, D] -> [..., T, S]
+        return scores
+
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        scores: Tensor = (self.query_term(query) + self.prepare(key)).tanh() @ self.vector()
+        return scores

@@ -4,7 +4,7 @@ from attention_kit import build, randn
 from torch import nn
 
 from zoo import ZooError, accelerate
-from zoo.attention.query_key_norm import OffsetRMSNorm, QueryKeyNorm, norm_heads
+from zoo.attention.heads import OffsetRMSNorm, QueryKeyNorm, norm_heads
 from zoo.plugin import Blueprint, Mask
 from zoo_positions.rotary import Rotary
 from zoo_transformer.norm import Norm
