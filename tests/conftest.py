@@ -74,7 +74,7 @@ def empty_plots():
     from plot_kit import write_empty
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("zoo.training.plot.write_png", write_empty)
+        patch.setattr("zoo.training.run_log.write_png", write_empty)
         yield
 
 

@@ -15,7 +15,7 @@ from zoo.data.text_lines import TextLines
 from zoo.exchange import array_file
 from zoo.exchange.array_file import read_arrays
 from zoo.plugin import FileBytes, read_audio, read_image
-from zoo.testing.limits import supports_limits
+from zoo.testing.laws.cost import supports_limits
 from zoo_datasets.array_rows import open_arrays, open_idx, read_npz
 from zoo_datasets.arrays import Arrays
 from zoo_datasets.delta_audio import DeltaAudio

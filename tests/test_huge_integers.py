@@ -9,7 +9,7 @@ import zoo
 from zoo.errors import ZooError
 from zoo.registry.component_registry import default_registry
 from zoo.spec.meta import skip_dynamo_import
-from zoo.testing.limits import run_with_limits, supports_limits
+from zoo.testing.laws.cost import run_with_limits, supports_limits
 
 pytestmark = pytest.mark.skipif(not supports_limits(), reason="limits of processes need Linux")
 HUGE = 10**10

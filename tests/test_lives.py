@@ -3,7 +3,7 @@
 import lives
 import pytest
 
-BOUNDS = {"compose": 52, "training step": 23, "load": 49, "beam search": 46}
+BOUNDS = {"compose": 52, "training step": 23, "load": 48, "beam search": 45}
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ from recipe_kit import write_recipe
 import zoo
 from zoo.artifact import named_tensors
 from zoo.errors import ZooError
-from zoo.hub.catalogue import read_catalogue
-from zoo.hub.catalogue_schema import Result
+from zoo.hub.catalogue import Result, read_catalogue
 from zoo.hub.models import read_header
 from zoo.hub.shipped import find_shipped
 from zoo.registry.component_registry import default_registry

@@ -11,9 +11,9 @@ from page_text import code, code_block, link, prose, table
 from site_data import SiteData, source_link
 from typer.main import get_command
 
-from zoo.cli.loaded_command import load_command
 from zoo.cli.main import app
 from zoo.cli.panels import PANELS
+from zoo.cli.wrapping import load_command
 from zoo.registry import hookspecs
 
 MODULES = {

@@ -17,8 +17,7 @@ from zoo.errors import ZooError, ZooWarning
 from zoo.generation.pipeline import ComponentSpec, build_request, generate_batch
 from zoo.generation.prediction import prediction_batch
 from zoo.generation.raw_inputs import encode_inputs, model_device
-from zoo.generation.text_inputs import encode_batch, encode_prompt, get_tokenizer
-from zoo.generation.unknown_symbols import describe_unknown
+from zoo.generation.text_inputs import describe_unknown, encode_batch, encode_prompt, get_tokenizer
 from zoo.interfaces import Filter, Model, Preprocessor, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.registry.component_registry import ComponentRegistry

@@ -15,7 +15,7 @@ import zoo
 from zoo.artifact import save
 from zoo.cli import info
 from zoo.errors import ZooError
-from zoo.testing.limits import run_with_limits, supports_limits
+from zoo.testing.laws.cost import run_with_limits, supports_limits
 
 pytestmark = pytest.mark.skipif(not supports_limits(), reason="limits of processes need Linux")
 SIZE = 3_000_000

@@ -14,7 +14,7 @@ import zoo
 from zoo.artifact import load, read_header, save
 from zoo.errors import ArtifactError
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.testing.limits import run_with_limits, supports_limits
+from zoo.testing.laws.cost import run_with_limits, supports_limits
 
 pytestmark = pytest.mark.skipif(not supports_limits(), reason="limits of processes need Linux")
 SPECS = ("transformer-ctc-tiny", "ctc-attention-tiny", "ram-tiny", "draw-tiny", "ntm-tiny")

@@ -7,7 +7,7 @@ from hostile_files_kit import many_entries, npy, npz, npz_bomb
 
 from zoo.exchange.array_file import read_arrays
 from zoo.exchange.import_plan import plan_import
-from zoo.testing.limits import supports_limits
+from zoo.testing.laws.cost import supports_limits
 
 pytestmark = pytest.mark.skipif(not supports_limits(), reason="limits of processes need Linux")
 

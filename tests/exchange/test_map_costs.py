@@ -10,7 +10,7 @@ from zoo.exchange.mapping.rules import Endpoint, Rule, TensorMap
 from zoo.hub.catalogue import read_catalogue
 from zoo.hub.lock_file import read_lock
 from zoo.interfaces.tensors import TensorMeta
-from zoo.testing.limits import supports_limits
+from zoo.testing.laws.cost import supports_limits
 
 pytestmark = pytest.mark.skipif(not supports_limits(), reason="limits of processes need Linux")
 SIZE = 990_000

@@ -8,7 +8,7 @@ from plot_kit import write_empty
 from training_kit import make_spec
 
 import zoo
-from zoo.training import plot
+from zoo.training import run_log as plot
 
 
 def main():

@@ -3,7 +3,7 @@
 from functools import partial
 
 from zoo.errors import ZooError
-from zoo.testing.limits import run_with_limits
+from zoo.testing.laws.cost import run_with_limits
 
 
 def assert_cheap(cases, *, rejected=False, cpu_seconds=5):

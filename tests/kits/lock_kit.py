@@ -11,7 +11,7 @@ from pathlib import Path
 _PROGRAM = """
 import sys
 from pathlib import Path
-from zoo.training.run_lock import lock_folder
+from zoo.training.run_folder import lock_folder
 
 with lock_folder(Path(sys.argv[1])):
     print("locked", flush=True)

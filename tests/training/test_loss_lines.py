@@ -8,7 +8,7 @@ from training_kit import make_spec, read_log
 
 import zoo
 from zoo import ZooError
-from zoo.training import loss_record
+from zoo.training import loss_lines as loss_record
 from zoo.training.callback import Callback
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from zoo.artifact.file_contents import FileContents
-from zoo.artifact.header import Header
-from zoo.artifact.header_builder import header_from_file, header_from_shards
+from zoo.artifact.header import Header, header_from_file, header_from_shards
 from zoo.artifact.mapped_file import MAX_SHARDS
 from zoo.artifact.probe import compare_probe
 from zoo.artifact.remote_header import RemoteFile

@@ -17,8 +17,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from zoo.artifact.header import Header, check_digest, read_hashes
-from zoo.artifact.header_builder import header_from_file, header_from_shards, shorten_list
+from zoo.artifact.header import (
+    Header,
+    check_digest,
+    header_from_file,
+    header_from_shards,
+    read_hashes,
+    shorten_list,
+)
 from zoo.artifact.layout import (
     DTYPES,
     MAX_HEADER,

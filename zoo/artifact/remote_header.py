@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from zoo.artifact.header import Header, check_digest, read_hashes
-from zoo.artifact.header_builder import header_from_file, header_from_shards
+from zoo.artifact.header import (
+    Header,
+    check_digest,
+    header_from_file,
+    header_from_shards,
+    read_hashes,
+)
 from zoo.artifact.layout import InvalidSafetensorsError, Layout, decode_header
 from zoo.artifact.mapped_file import header_length, read_index
 from zoo.errors import ArtifactError

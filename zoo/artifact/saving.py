@@ -21,14 +21,15 @@ from zoo.artifact.base import BasePin
 from zoo.artifact.file_contents import FileContents
 from zoo.artifact.header import MAX_VALUES
 from zoo.artifact.layout import parse_json
-from zoo.artifact.loadable import check_loadable
+from zoo.artifact.loadable import check_loadable, parse_headers
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE
 from zoo.artifact.probe import NotRunnable, record_probe
-from zoo.artifact.weights import check_plain, load_weights, named_tensors
+from zoo.artifact.weights import check_plain, check_tensors, load_weights, named_tensors
 from zoo.errors import ArtifactError, SpecError, with_article
 from zoo.files import os_error_message, resolve_target
 from zoo.interfaces import Model
 from zoo.interfaces.module_parts import unwrap_compiled
+from zoo.interfaces.tensors import TensorMeta
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import load_spec
 
@@ -246,3 +247,35 @@ def _parse_bytes(size: int | str) -> int:
     if count < 1:
         raise ArtifactError(f"shard_bytes is {size!r}; expected a size such as 2000000000 or '2GB'")
     return count
+
+
+_SKIPPED = {"skipped": "written in a stream, without running the model"}
+
+
+def write_stream(
+    model: Model,
+    metas: Mapping[str, TensorMeta],
+    tensors: Iterable[tuple[str, Tensor]],
+    path: str | os.PathLike[str],
+    *,
+    provenance: Mapping[str, Any],
+) -> Path:
+    """Write the artifact of a model without its weights in memory. An existing file is replaced.
+
+    The model is not run, so the artifact has no probe.
+
+    Args:
+        model: the model, on the meta device.
+        metas: shape and dtype of each tensor.
+        tensors: the tensors, in any order.
+    """
+    empty = {name: meta.empty() for name, meta in metas.items()}
+    check_tensors(path, empty, named_tensors(model))
+    contents = FileContents([empty], build_metadata(model, provenance, _SKIPPED))
+    try:
+        target = resolve_target(path)
+        parse_headers(target, contents)
+        write_single_file(target, lambda temporary: contents.write_stream(temporary, tensors))
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{path} could not be written: {os_error_message(error)}") from error
+    return target

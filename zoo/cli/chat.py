@@ -16,7 +16,7 @@ EXIT = "/exit"
 def parse_conversation(text: str, number: int) -> list[Mapping[str, Any]]:
     """Return the messages of an input: a JSON list, or the text of one message of the user."""
     from zoo.errors import InputError
-    from zoo.generation.chat import check_messages
+    from zoo.generation.text_inputs import check_messages
 
     if not text.lstrip().startswith("["):
         return [{"role": "user", "content": text}]
@@ -30,8 +30,8 @@ def parse_conversation(text: str, number: int) -> list[Mapping[str, Any]]:
 
 def converse(model: Model, options: Mapping[str, Any]) -> None:
     """Answer the messages of standard input, one per line, until its end, Ctrl-C or ``/exit``."""
-    from zoo.generation.chat import require_chat
     from zoo.generation.pipeline import stream
+    from zoo.generation.text_inputs import require_chat
 
     require_chat(model)
     messages: list[Mapping[str, Any]] = []

@@ -93,7 +93,7 @@ def parse_ids(line: str) -> list[int]:
 def warn_unknown(model: Model, lines: Sequence[str]) -> None:
     """Warn of symbols that a model does not know."""
     from zoo.errors import ZooWarning
-    from zoo.generation.unknown_symbols import describe_unknown
+    from zoo.generation.text_inputs import describe_unknown
 
     if message := describe_unknown(model, lines):
         warnings.warn(message, ZooWarning, stacklevel=2)

@@ -11,10 +11,8 @@ import typer
 
 from zoo.about import version
 from zoo.cli.commands import COMMANDS
-from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.panels import PANELS
 from zoo.cli.plugin_commands import CommandGroup
-from zoo.cli.suggesting import SuggestingCommand
 from zoo.cli.terminal import escape_output, is_plain
 from zoo.cli.verbosity import (
     QuietOption,
@@ -23,7 +21,7 @@ from zoo.cli.verbosity import (
     reset_verbosity,
     set_verbosity,
 )
-from zoo.cli.wrapping import INTERRUPTED, wrap_command
+from zoo.cli.wrapping import CONTEXT_SETTINGS, INTERRUPTED, SuggestingCommand, wrap_command
 from zoo.errors import ZooError
 
 app = typer.Typer(

@@ -8,8 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from zoo.cli.index import load_index
-from zoo.cli.loaded_command import load_command
-from zoo.cli.suggesting import SuggestingGroup
+from zoo.cli.wrapping import SuggestingGroup, load_command
 from zoo.errors import ZooError, escape_controls, one_line
 from zoo.registry.command import Command
 from zoo.registry.plugin_call import PluginCall, PluginExit

@@ -46,7 +46,7 @@ def command(
     """
     from zoo.cli.index import load_index
     from zoo.errors import RegistryError, suggest
-    from zoo.registry.component_registry import find_file
+    from zoo.registry.lookup import find_file
 
     index = load_index()
     plugin, _, bare = name.rpartition(":")

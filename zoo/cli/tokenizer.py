@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zoo.cli.completion import complete_spec
-from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.output import JsonOption, ModelArgument, print_json
-from zoo.cli.suggesting import SuggestingCommand, SuggestingGroup
 from zoo.cli.verbosity import shows_progress
-from zoo.cli.wrapping import wrap_command
+from zoo.cli.wrapping import CONTEXT_SETTINGS, SuggestingCommand, SuggestingGroup, wrap_command
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model

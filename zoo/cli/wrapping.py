@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from zoo.cli.verbosity import QuietOption, VerboseOption, set_verbosity
-from zoo.errors import ZooError
+from zoo.errors import ZooError, one_line
+from zoo.registry.command import Command
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
@@ -75,3 +80,46 @@ def _discard_output() -> None:
     """Send buffered output to the null device, so that the interpreter's exit does not fail."""
     with contextlib.suppress(OSError):  # a stream without a file, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def suggest_options() -> Iterator[None]:
+    """Name the closest option in the error of an unknown one, as for commands."""
+    try:
+        yield
+    except Exception as error:
+        # The class of the error is private in typer.
+        if close := getattr(error, "possibilities", None):
+            names = " or ".join(f"'{name}'" for name in close)
+            error.message = f"No such option '{error.option_name}'. Did you mean {names}?"  # type: ignore[attr-defined]
+            error.possibilities = None  # type: ignore[attr-defined]
+        raise
+
+
+class SuggestingCommand(TyperCommand):
+    """A command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with suggest_options():
+            return super().parse_args(ctx, args)
+
+
+class SuggestingGroup(TyperGroup):
+    """A group of commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with suggest_options():
+            return super().parse_args(ctx, args)
+
+
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+def load_command(record: Command) -> Any:
+    """Import the function of a command, and return the command that typer makes of it."""
+    module, _, name = record.target.partition(":")
+    function: Callable[..., None] = getattr(importlib.import_module(module), name)
+    app = typer.Typer(add_completion=False, context_settings=CONTEXT_SETTINGS)
+    epilog = one_line(f"Example: {record.example}") if record.example else None
+    app.command(record.name, cls=SuggestingCommand, epilog=epilog)(wrap_command(function))
+    return get_command(app)

@@ -3,26 +3,156 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import multiprocessing
 import os
+import signal
+import sys
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset as TorchDataset
 
-from zoo.data.batch_memory import BatchMemory, StoredShares
 from zoo.data.order import Indices
 from zoo.data.source import BatchSource, Collated
-from zoo.data.worker_signals import (
-    blocked_signals,
-    leave_signals_to_parent,
-    unchanged_child_handler,
-)
 from zoo.errors import DataError
 from zoo.spec.memory import available_bytes
+
+
+@contextmanager
+def blocked_signals() -> Iterator[None]:
+    """Block signals while workers start, which inherit this until `leave_signals_to_parent`."""
+    if sys.platform == "win32":
+        yield
+        return
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def unchanged_child_handler() -> Iterator[None]:
+    """Keep the handler of SIGCHLD, for which a DataLoader sets its own when it starts workers.
+
+    That one raises the error of a worker that was killed wherever the program is, for example in
+    the middle of an update. Without it the error is raised when the next batch is needed.
+    """
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGCHLD)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
+
+
+def leave_signals_to_parent(worker: int = 0) -> None:
+    """Ignore Ctrl-C, SIGHUP and, on Linux, each SIGTERM that the parent process did not send.
+
+    SIGTERM of the parent still ends the worker, as `multiprocessing` expects at the end of the
+    program. A thread waits for the signal, because a handler in Python does not get its sender.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if sys.platform == "linux":
+        signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGTERM})
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    elif sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _end_with_parent() -> None:
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():
+        pass
+    os._exit(0)
+
+
+_ALIGNMENT = 64
+
+
+class StoredArray(NamedTuple):
+    """Where an array is in the memory of a slot."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class StoredShares(NamedTuple):
+    """The micro-batches of an update, whose arrays are in a slot."""
+
+    slot: int
+    shares: list[Collated]
+    arrays: list[dict[str, StoredArray]]
+
+
+class BatchMemory:
+    """Slots that forked processes share; each has the batches of one update.
+
+    Args:
+        slots: number of slots.
+        size: bytes of each; memory is taken for what is written only.
+
+    Raises:
+        OSError: if the process may not reserve so much memory.
+    """
+
+    def __init__(self, slots: int, size: int) -> None:
+        self._slots = [mmap.mmap(-1, size) for _ in range(slots)]
+        self._size = size
+
+    def store(self, slot: int, shares: list[Collated]) -> StoredShares | None:
+        """Write batches to a slot; return None if they are too large."""
+        start = 0
+        stored: list[dict[str, StoredArray]] = []
+        for share in shares:
+            stored.append({})
+            for key, tensor in (share.batch or {}).items():
+                array = tensor.numpy()
+                if start + array.nbytes > self._size:
+                    return None
+                stored[-1][key] = found = StoredArray(start, array.shape, array.dtype.str)
+                self._view(slot, found)[...] = array
+                start += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+        empty = [share._replace(batch=None if share.batch is None else {}) for share in shares]
+        return StoredShares(slot, empty, stored)
+
+    def copy(self, stored: StoredShares, *, pin: bool) -> list[Collated]:
+        """Return copies of stored batches.
+
+        Args:
+            pin: in pinned memory.
+        """
+        return [
+            share
+            if share.batch is None
+            else share._replace(
+                batch={key: self._copy(stored.slot, array, pin) for key, array in arrays.items()}
+            )
+            for share, arrays in zip(stored.shares, stored.arrays, strict=True)
+        ]
+
+    def _copy(self, slot: int, stored: StoredArray, pin: bool) -> Tensor:
+        view = self._view(slot, stored)
+        tensor = torch.empty_like(torch.from_numpy(view), pin_memory=pin)
+        np.copyto(tensor.numpy(), view)  # torch would wake its threads, which takes longer
+        return tensor
+
+    def _view(self, slot: int, stored: StoredArray) -> np.ndarray[tuple[int, ...], np.dtype]:
+        start, shape, dtype = stored
+        return np.ndarray(shape, dtype, buffer=self._slots[slot], offset=start)
+
 
 AHEAD = 16
 """Number of updates that are made ahead of their use, but 2 to 4 for each worker."""

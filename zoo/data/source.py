@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,16 +12,58 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.data.collation import ExampleArrays, collate
-from zoo.data.column_collation import collate_columns
+from zoo.data.collation import ExampleArrays, collate, collate_columns
 from zoo.data.order import Indices, block_layout
-from zoo.data.padding import MASK, length_mask, mask_dim
+from zoo.data.padding import MASK, Padded, length_mask, mask_dim, pad_ranges
 from zoo.data.reader import ExampleReader
 from zoo.data.special_tokens import count_special_tokens
-from zoo.data.token_stream import TokenStream
-from zoo.data.token_table import EncodedExamples
+from zoo.data.token_table import EncodedExamples, TokenTable
 from zoo.errors import DataError, ZooError
-from zoo.interfaces import Array, Arrays
+from zoo.interfaces import Array, Arrays, TensorSchema
+
+
+class TokenStream:
+    """The tokens of all rows of a table, one row after the other.
+
+    If texts start with the token that ends them, as in GPT-2, it is between two texts once: the
+    second one would be a target that is certain.
+
+    Args:
+        field: the start and end tokens of a text.
+    """
+
+    def __init__(self, table: TokenTable, field: TensorSchema) -> None:
+        self.table = table
+        size = len(field.prefix)
+        self.shared = size if field.prefix == field.suffix[len(field.suffix) - size :] else 0
+
+    def __len__(self) -> int:
+        texts = len(self.table.offsets) - 1
+        return len(self.table.tokens) - self.shared * max(texts - 1, 0)
+
+    @cached_property
+    def _starts(self) -> Indices:
+        """The position of each text and the length of the stream [rows + 1]."""
+        if not self.shared:
+            return self.table.offsets
+        texts_before = np.arange(len(self.table.offsets)) - 1
+        starts: Indices = self.table.offsets - self.shared * texts_before.clip(min=0)
+        return starts
+
+    def texts(self, positions: Indices) -> NDArray[np.int64]:
+        """Return the row of the text at each position."""
+        return np.searchsorted(self._starts, positions, side="right") - 1
+
+    def __getitem__(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the tokens at some positions."""
+        if self.shared:
+            positions = positions + self.shared * self.texts(positions)
+        tokens: NDArray[Any] = self.table.tokens[positions]
+        return tokens
+
+    def pad_blocks(self, starts: Indices, size: int, pad: float) -> Padded:
+        """Return blocks of consecutive tokens, padded."""
+        return pad_ranges(self, starts, np.minimum(starts + size, len(self)), pad)
 
 
 class Collated(NamedTuple):

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from zoo.data.encoding import ProgressFunction
 from zoo.errors import ZooError
-from zoo.evaluation.batch_results import BatchResults, EvaluationBatches, Share
-from zoo.evaluation.class_report import ClassReport, Tables
+from zoo.evaluation.batch_results import BatchResults, ClassReport, EvaluationBatches, Share, Tables
 from zoo.evaluation.generating import Generation, TextDecoder, build_generation
 from zoo.evaluation.settings import unique_name
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler

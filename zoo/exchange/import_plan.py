@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from zoo.artifact import named_tensors, write
-from zoo.artifact.streaming import write_stream
+from zoo.artifact.saving import write_stream
 from zoo.artifact.weights import load_weights
 from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer

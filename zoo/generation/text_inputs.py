@@ -3,22 +3,76 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.padding import MASK, length_mask, pad_arrays
 from zoo.data.preprocessing import build_preprocessors
 from zoo.data.special_tokens import add_bos, add_special_tokens
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import InputError, ZooError, truncate
-from zoo.generation.chat import encode_conversations, is_conversation
 from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
+
+
+def is_conversation(value: Any) -> bool:
+    """Return whether an input is a list of messages."""
+    return isinstance(value, Sequence) and len(value) > 0 and isinstance(value[0], Mapping)
+
+
+def require_chat(model: Model) -> None:
+    """Raise ZooError if a model takes no messages: without chat template or such a preprocessor."""
+    preprocessors = build_preprocessors(model).values()
+    if not any(preprocessor.content == "messages" for preprocessor in preprocessors):
+        get_chat_template(model)
+
+
+def get_chat_template(model: Model) -> ChatTemplate:
+    """Return the chat template of a model; raise ZooError if it has none."""
+    stored = model.tokenizer or {}
+    if CHAT not in stored or model.generation_input != "prompt":
+        raise ZooError(
+            f"model '{model.name}' has no chat template; pass a prompt instead of messages "
+            "(command line: without --chat)"
+        )
+    return ChatTemplate.from_json(stored[CHAT])
+
+
+def encode_conversations(model: Model, conversations: Sequence[Any]) -> list[list[int]]:
+    """Return the token IDs of each conversation, up to the start of the assistant's answer.
+
+    The template writes the special tokens, so the tokenizer adds none.
+    """
+    template = get_chat_template(model)
+    tokenizer = Tokenizer((model.tokenizer or {})["target"])
+    rows = []
+    for number, messages in enumerate(conversations, 1):
+        check_messages(messages, number)
+        text = template.render(messages, add_generation_prompt=True)
+        rows.append(tokenizer.encode_formatted(text))
+    return rows
+
+
+def check_messages(messages: Any, number: int = 1) -> None:
+    """Raise InputError unless a value is a list of messages with a role and a content."""
+    if not is_conversation(messages):
+        raise InputError(_expected(messages), number)
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise InputError(_expected(message), number)
+
+
+def _expected(found: Any) -> str:
+    return (
+        f"it contains {truncate(repr(found), 80)}; expected messages such as "
+        '[{"role": "user", "content": "Hello"}]'
+    )
 
 
 def encode_batch(
@@ -141,3 +195,28 @@ def get_tokenizer(model: Model, side: str) -> Tokenizer | None:
     """Return the tokenizer stored in a model for its source or target."""
     text = (model.tokenizer or {}).get(side)
     return None if text is None else Tokenizer(text)
+
+
+_MAX_SHOWN = 10
+
+
+def describe_unknown(model: Model, texts: Iterable[str], *, is_output: bool = False) -> str | None:
+    """Return a sentence that names the symbols or words which the model reads as unknown; None if
+    it knows all of them, or does not take texts.
+
+    Args:
+        is_output: whether the texts are outputs that the model reads, not its inputs.
+    """
+    side = "target" if is_output or model.generation_input == "prompt" else "source"
+    tokenizer = get_tokenizer(model, side)
+    if tokenizer is None:
+        return None
+    preprocessing = ((model.spec or {}).get("preprocessing") or {}).get(side) or {}
+    lowercase = preprocessing.get("lowercase", False)
+    found = tokenizer.unknown(text.lower() if lowercase else text for text in texts)
+    if not found:
+        return None
+    names = ", ".join(repr(truncate(name, 40)) for name in found[:_MAX_SHOWN])
+    more = f" and {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
+    effect = "which are unknown tokens of the output" if is_output else "so its output may be wrong"
+    return f"the model does not know {names}{more}, {effect}"

@@ -20,8 +20,7 @@ from zoo.artifact.header import NotAnArtifactError
 from zoo.artifact.mapped_file import INDEX
 from zoo.artifact.remote_header import read_remote_header
 from zoo.errors import ArtifactError, HubError, RegistryError, ZooWarning
-from zoo.hub.catalogue import Catalogue, load_catalogue
-from zoo.hub.catalogue_schema import Weights
+from zoo.hub.catalogue import Catalogue, Weights, load_catalogue
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.imported import (
     import_folder,

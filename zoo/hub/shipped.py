@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.errors import ArtifactError, MissingExtra, RegistryError
-from zoo.hub.catalogue import CatalogueEntry, builtin_file, load_catalogue
-from zoo.hub.catalogue_schema import Shipped
+from zoo.hub.catalogue import CatalogueEntry, Shipped, builtin_file, load_catalogue
 from zoo.hub.lock_file import hash_file
 
 GROUP = "zoo.weights"

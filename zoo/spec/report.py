@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
@@ -10,15 +11,177 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from zoo.acceleration import module_paths
 from zoo.attention import recording
 from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.registry.plugin_call import PluginCall
 from zoo.registry.work_limit import WorkLimit
-from zoo.spec.acceleration_paths import AccelerationPath, find_paths
 from zoo.spec.initialisation import initialised_weights
+from zoo.spec.rate_groups import Rate, find_rates
 from zoo.spec.spec import Spec
-from zoo.spec.trained_report import TrainedReport, report_trained
+from zoo.spec.trainability import set_trained
+from zoo.spec.training import Training
+
+
+@dataclass(frozen=True)
+class RateReport:
+    """Parameters of one learning rate: the factor of the optimiser's, and the weight decay that
+    replaces the optimiser's, if there is one."""
+
+    lr_factor: float
+    weight_decay: float | None
+    parameters: int
+
+    def __str__(self) -> str:
+        decay = "" if self.weight_decay is None else f", weight decay {self.weight_decay:g}"
+        return f"learning rate x {self.lr_factor:.3g}{decay}: {self.parameters:,} parameters"
+
+
+@dataclass(frozen=True)
+class UnfrozenReport:
+    """What is also trained after a number of steps.
+
+    Attributes:
+        match: the patterns of what is unfrozen.
+        rates: its parameters by learning rate.
+    """
+
+    at: int
+    match: tuple[str, ...]
+    rates: tuple[RateReport, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report in words."""
+        count = sum(rate.parameters for rate in self.rates)
+        what = f"{', '.join(self.match)}, {count:,} parameters"
+        yield f"also trained from step {self.at + 1:,} on: {what}"
+        yield from (f"  {rate}" for rate in self.rates)
+
+
+@dataclass(frozen=True)
+class TrainedReport:
+    """What a training changes from its first step on.
+
+    Attributes:
+        parameters: number of parameters that are trained.
+        frozen: number of parameters that are not.
+        later: number of steps, and number of all parameters that are trained after them.
+        rates: parameters by learning rate, if there are several.
+        unfrozen: what is also trained after a number of steps.
+    """
+
+    parameters: int
+    frozen: int
+    later: tuple[tuple[int, int], ...] = ()
+    rates: tuple[RateReport, ...] = ()
+    unfrozen: tuple[UnfrozenReport, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report in words."""
+        if self.frozen:
+            yield f"trained: {self.parameters:,} parameters; frozen: {self.frozen:,}"
+        yield from (f"  {rate}" for rate in self.rates)
+        for each in self.unfrozen:
+            yield from each.lines()
+
+
+def report_trained(spec: Spec, model: nn.Module) -> TrainedReport | None:
+    """Return what the section ``train`` trains of a model on the meta device, which is changed.
+
+    None if it trains the whole model with one learning rate.
+    """
+    if spec.sections.train is None:
+        return None
+    training: Training = spec.sections.train.build()
+    if not (training.freeze or training.groups or training.depth_decay):
+        return None
+    set_trained(model, training)
+    first = _trained(model)
+    rates = _report_rates(training, model, first)
+    before, later, unfrozen = first, [], []
+    for step in sorted({each.at for each in training.unfreeze}):
+        set_trained(model, training, step)
+        now = _trained(model)
+        later.append((step, sum(now.values())))
+        added = {name: size for name, size in now.items() if name not in before}
+        match = [text for each in training.unfreeze if each.at == step for text in each.match]
+        unfrozen.append(UnfrozenReport(step, tuple(match), _report_rates(training, model, added)))
+        before = now
+    set_trained(model, training)
+    trained = sum(first.values())
+    return TrainedReport(
+        trained,
+        sum(weight.numel() for weight in model.parameters()) - trained,
+        tuple(later),
+        rates if training.groups or training.depth_decay else (),
+        tuple(unfrozen),
+    )
+
+
+def _report_rates(
+    training: Training, model: nn.Module, sizes: Mapping[str, int]
+) -> tuple[RateReport, ...]:
+    """Return how many parameters of these, which are trained now, have each rate."""
+    rates, counts = find_rates(training, model), dict[Rate, int]()
+    for name, size in sizes.items():
+        rate = rates.get(name, Rate())
+        counts[rate] = counts.get(rate, 0) + size
+    found = [RateReport(rate.factor, rate.weight_decay, n) for rate, n in counts.items()]
+    return tuple(sorted(found, key=lambda each: -each.lr_factor))
+
+
+def _trained(model: nn.Module) -> dict[str, int]:
+    """Return the size of each parameter that is trained now, by name."""
+    return {name: w.numel() for name, w in model.named_parameters() if w.requires_grad}
+
+
+@dataclass(frozen=True)
+class AccelerationPath:
+    """The path of all modules for which an acceleration gives the same reasons.
+
+    Args:
+        acceleration: name of the acceleration.
+        modules: names of the modules, with ``*`` in place of indices.
+        device: 'cuda' if a GPU is available, else 'cpu'.
+        evaluation: reason for the reference path in evaluation mode; None if it is accelerated.
+        training: reason for the reference path in training mode; None if it is accelerated.
+    """
+
+    acceleration: str
+    modules: tuple[str, ...]
+    device: str
+    evaluation: str | None
+    training: str | None
+
+    def describe(self) -> str:
+        """Return the path and the reason in one line."""
+        evaluation, training = (_describe(each) for each in (self.evaluation, self.training))
+        if evaluation == training:
+            return evaluation
+        return f"{evaluation}; in training: {training}"
+
+
+def find_paths(model: nn.Module) -> list[AccelerationPath]:
+    """Return the paths of the parts of a model on this machine, in both modes.
+
+    A call can still use the reference path because of its arguments, for example if it returns the
+    attention weights.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    modules: dict[tuple[str, str | None, str | None], dict[str, None]] = {}
+    for path in module_paths(model, device):
+        key = path.acceleration, path.evaluation, path.training
+        modules.setdefault(key, {})[re.sub(r"\.\d+(?=\.|$)", ".*", path.name)] = None
+    return [
+        AccelerationPath(acceleration, tuple(names), device.type, evaluation, training)
+        for (acceleration, evaluation, training), names in modules.items()
+    ]
+
+
+def _describe(reason: str | None) -> str:
+    return "accelerated" if reason is None else f"reference path ({reason})"
+
 
 # Batch and length of two runs; dimensions that differ between them are shown as letters.
 _EXAMPLE_SIZES = ((2, 3), (3, 4))

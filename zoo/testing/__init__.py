@@ -4,8 +4,7 @@
 >>> check(MyScorer)          # raises LawViolation if a law is violated  # doctest: +SKIP
 """
 
-from zoo.testing.cases import Case, cases
 from zoo.testing.law import Law, LawViolation, NotApplicable, Outcome
-from zoo.testing.run import check, run_laws
+from zoo.testing.run import Case, cases, check, run_laws
 
 __all__ = ["Case", "Law", "LawViolation", "NotApplicable", "Outcome", "cases", "check", "run_laws"]

@@ -21,7 +21,6 @@ from zoo.training.final_model import read_provenance, requested_checkpoints, sav
 from zoo.training.inputs import RunInputs
 from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
-from zoo.training.plot import plot_log
 from zoo.training.processes import Parallel, Processes
 from zoo.training.provenance import completed_epochs, make_provenance
 from zoo.training.random_state import get_random_state, seed_all, set_random_state
@@ -44,7 +43,7 @@ from zoo.training.run_folder import (
     hold_folder,
     open_folder,
 )
-from zoo.training.run_log import RunLog
+from zoo.training.run_log import RunLog, plot_log
 from zoo.training.setup import Request, Setup, build_setup, read_request
 from zoo.training.state import RunState
 from zoo.training.stored_checkpoint import StoredCheckpoint

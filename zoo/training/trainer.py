@@ -15,8 +15,7 @@ from zoo.errors import ZooError
 from zoo.training.callback import Callback
 from zoo.training.evaluator import evaluate_run
 from zoo.training.interruption import Interrupted, Signals
-from zoo.training.loss_lines import LossLines
-from zoo.training.loss_record import NotFinite
+from zoo.training.loss_lines import LossLines, NotFinite
 from zoo.training.monitor import lower_is_better
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_log import RunLog

@@ -17,11 +17,11 @@ from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.document import document_from_data
 from zoo.spec.reader import SpecReader
-from zoo.testing.cases import Case
 from zoo.testing.configuration import Configuration, configurations
 from zoo.testing.law import Law
 from zoo.testing.laws.common import check_summary_and_arguments, valid_schema
 from zoo.testing.laws.cost import bounded_cost_law
+from zoo.testing.run import Case
 from zoo_lab.bench.benchmark import Benchmark
 
 _CPU = torch.device("cpu")

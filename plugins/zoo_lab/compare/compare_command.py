@@ -76,7 +76,7 @@ def command(
     (SVG). The same command continues: a finished run is not repeated. A run that fails is reported
     and stops nothing.
     """
-    from zoo.training.run_lock import lock_folder
+    from zoo.training.run_folder import lock_folder
     from zoo_lab.bench.selection import find_device
     from zoo_lab.compare.comparing import RunOptions
     from zoo_lab.compare.study_file import StudySettings

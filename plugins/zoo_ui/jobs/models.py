@@ -12,7 +12,7 @@ from zoo.cli.predict import predict_example, predict_lines
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError, ZooWarning
 from zoo.generation.prediction import can_predict
-from zoo.generation.unknown_symbols import describe_unknown
+from zoo.generation.text_inputs import describe_unknown
 from zoo.interfaces import Model
 from zoo_inspect.attending import view_output
 from zoo_inspect.page import page_text

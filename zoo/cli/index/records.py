@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.registry.command import Command
-from zoo.registry.component_registry import group_by_name, select_kind
+from zoo.registry.lookup import group_by_name, select_kind
 
 
 @dataclass(frozen=True)

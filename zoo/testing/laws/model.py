@@ -12,14 +12,13 @@ from torch import Tensor
 from zoo.artifact import load, save
 from zoo.errors import ZooError
 from zoo.generation.pipeline import generate
-from zoo.interfaces import GenerationOutput, Model, Sampler
+from zoo.interfaces import BatchSchema, GenerationOutput, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.autocast import MODEL_LAWS as AUTOCAST_LAWS
 from zoo.testing.laws.batches import MODEL_LAWS as BATCH_LAWS
 from zoo.testing.laws.contracts import MODEL_LAWS as CONTRACT_LAWS
-from zoo.testing.laws.graphs import MODEL_LAWS as GRAPH_LAWS
 from zoo.testing.laws.helpers import (
     BestLabels,
     assert_close,
@@ -28,6 +27,45 @@ from zoo.testing.laws.helpers import (
     example_batch,
 )
 from zoo.testing.tiny import TinySampler
+
+
+def node_permutation(config: Configuration) -> None:
+    """For models of graphs, whose batch has edges, pairs of indices of nodes: permuting the nodes
+    permutes the logits of the nodes, and does not change the logits of the graph."""
+    model = compose_model(config)
+    schema = model.batch_schema() or {}
+    edges = (field for field in schema.values() if len(field.dims or ()) == 3)
+    dim = next((field.below for field in edges if isinstance(field.below, str)), None)
+    if dim is None:
+        raise NotApplicable("its batch has no edges")
+    batch = example_batch(model)
+    nodes = next(
+        batch[key].shape[field.dims.index(dim)]
+        for key, field in schema.items()
+        if key in batch and field.dims and dim in field.dims
+    )
+    order = torch.arange(nodes).roll(2).flip(0)  # the old index of each new node
+    expected, permuted = model(batch), model(_permute(schema, batch, dim, order))
+    logits = expected.logits[:, order] if expected.logits.shape[1] == nodes else expected.logits
+    assert_close(permuted.logits, logits, "logits of permuted nodes", tolerance=1e-4)
+
+
+def _permute(
+    schema: BatchSchema, batch: dict[str, Tensor], dim: str, order: Tensor
+) -> dict[str, Tensor]:
+    """Return the same graphs with their nodes in another order."""
+    permuted = {}
+    for key, tensor in batch.items():
+        field = schema[key]
+        for axis, name in enumerate(field.dims or ()):
+            tensor = tensor.index_select(axis, order) if name == dim else tensor
+        if field.below == dim:
+            tensor = order.argsort()[tensor.clamp(min=0)].where(tensor >= 0, tensor)
+        permuted[key] = tensor
+    return permuted
+
+
+GRAPH_LAWS = (Law("node-permutation", node_permutation),)
 
 
 def runs_example(config: Configuration) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from zoo.data.token_stream import TokenStream
+from zoo.data.source import TokenStream
 from zoo.data.token_table import TokenTable
 from zoo.interfaces import TensorSchema
 

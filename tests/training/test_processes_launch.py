@@ -8,7 +8,7 @@ from training_kit import ROOT, make_spec, read_log, torchrun
 
 import zoo
 from zoo import ZooError
-from zoo.training.launch import check_group
+from zoo.training.processes import check_group
 
 WORKER = ROOT / "tests" / "kits" / "zoo_worker.py"
 VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from zoo.spec.document import read_text
-from zoo.spec.scalars import resolve_scalar
+from zoo.spec.document import read_text, resolve_scalar
 
 SCALARS = [
     ("1e-4", 1e-4),

@@ -11,7 +11,7 @@ from zoo import ZooError
 from zoo.artifact.checkpoint import write_tensors
 from zoo.interfaces.tensors import TensorMeta
 from zoo.registry.component_registry import default_registry
-from zoo.training.optimiser_layout import find_layout
+from zoo.training.optimiser_state import find_layout
 
 SPEC = "transformer-tiny"
 NAMES = sorted({entry.name for entry in default_registry().components("optimiser")})

@@ -11,7 +11,7 @@ from train_command_kit import run_zoo, start_zoo, write_spec
 from training_kit import ROOT, make_spec, torchrun
 
 from zoo import ZooError
-from zoo.training.run_lock import LOCK_FILE, lock_folder
+from zoo.training.run_folder import LOCK_FILE, lock_folder
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from huggingface_hub import constants
 import zoo
 from zoo.errors import HubError
 from zoo.hub import fetch
-from zoo.hub.deadline import open_response
+from zoo.hub.client import open_response
 from zoo.hub.models import read_header
 
 SECONDS = 0.02

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from zoo.training.loss_record import LossRecord, NotFinite, StepPosition
+from zoo.training.loss_lines import LossRecord, NotFinite, StepPosition
 from zoo.training.step import StepOutput
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo.cli.main import app
 from zoo.data.tokenizer import Tokenizer
-from zoo.generation.unknown_symbols import describe_unknown
+from zoo.generation.text_inputs import describe_unknown
 
 LETTERS = {"<pad>": 0, "<unk>": 1, "a": 2, "b": 3}
 

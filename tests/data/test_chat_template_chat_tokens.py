@@ -1,8 +1,7 @@
 import pytest
 
 from zoo import DataError
-from zoo.data.chat_template import ChatTemplate
-from zoo.data.chat_tokens import encode_chat
+from zoo.data.chat_template import ChatTemplate, encode_chat
 from zoo.data.tokenizer import Tokenizer
 from zoo.plugin import TensorSchema
 

@@ -1,4 +1,4 @@
-from zoo.evaluation.class_report import CLASSES, CONFUSION, ClassReport
+from zoo.evaluation.batch_results import CLASSES, CONFUSION, ClassReport
 
 
 def report(predictions, references):

@@ -8,7 +8,7 @@ import torch
 
 import zoo
 from zoo import DataError, SpecError
-from zoo.data.packing import pack_rows
+from zoo.data.selection import pack_rows
 from zoo_preprocessing.tokenized import EXAMPLE_TOKENIZER
 
 ANSWERS = ["a mat", "the cat", "a", "the mat the cat a mat a cat a", "cat", "mat a"]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from zoo.data.collation import collate, prepare_example
-from zoo.data.column_collation import collate_columns
+from zoo.data.collation import collate, collate_columns, prepare_example
 from zoo.errors import DataError
 from zoo.plugin import TensorSchema
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from zoo.spec.acceleration_paths import AccelerationPath
+from zoo.spec.report import AccelerationPath
 from zoo.training.composing import check
 
 pytest.importorskip("zoo_fast", reason="the fast lane is not installed")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from zoo import plotting
-from zoo.training.plot import plot_log
+from zoo.training.run_log import plot_log
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
@@ -17,7 +17,7 @@ RESULT = {"step": 5, "validation_loss": 1.0}
 @pytest.fixture(autouse=True)
 def draw(monkeypatch):
     """Draw the pictures, unlike the other tests."""
-    monkeypatch.setattr("zoo.training.plot.write_png", plotting.write_png)
+    monkeypatch.setattr("zoo.training.run_log.write_png", plotting.write_png)
 
 
 def _plot(folder, entries):

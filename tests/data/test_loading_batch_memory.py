@@ -10,7 +10,7 @@ import torch
 from data_kit import array_batches
 
 from zoo.data import loading
-from zoo.data.batch_memory import BatchMemory
+from zoo.data.loading import BatchMemory
 from zoo.data.source import Collated
 from zoo.errors import DataError
 from zoo.spec.training import Batching
