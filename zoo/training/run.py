@@ -216,7 +216,7 @@ class Run:
         finally:
             log.close()
         self._plot()
-        result = self._result(setup, state, values)
+        result = self._result(setup, state, values, out_of_time=trainer.is_out_of_time())
         self._report_average(setup, len(result.checkpoints))
         for callback in self.callbacks:
             callback.on_end(result)
@@ -254,7 +254,9 @@ class Run:
             self._message(f"the model is damaged and is saved again: {error}")
             return False
 
-    def _result(self, setup: Setup, state: RunState, values: Mapping[str, float]) -> TrainingResult:
+    def _result(
+        self, setup: Setup, state: RunState, values: Mapping[str, float], *, out_of_time: bool
+    ) -> TrainingResult:
         return TrainingResult(
             state.step,
             completed_epochs(setup, state),
@@ -265,6 +267,7 @@ class Run:
             setup.batches.skipped,
             read_provenance(self.folder / MODEL_FILE).get("checkpoints", ()),
             setup.validation.skipped if setup.validation is not None else {},
+            out_of_time,
         )
 
     def _report_average(self, setup: Setup, count: int) -> None:
