@@ -159,13 +159,15 @@ def build_setup(
     }
     batches = open_batches(training.data, model, preprocessors, training.batch, **options)
     if processes.is_main:
-        warn_unknown_tokens(batches.examples, preprocessors)
+        warn_unknown_tokens(batches.examples, model, preprocessors)
     validation = None
     if training.validation is not None:
         source = limit_examples(training.validation, training.evaluate.limit)
         validation = open_batches(
             source, model, preprocessors, training.batch, evaluation=True, **options
         )
+        if processes.is_main:
+            warn_unknown_tokens(validation.examples, model, preprocessors, data="validation")
     steps = count_steps(training, batches)
     set_trained(model, training, step)
     recompute_parts(model, training.checkpointing)
