@@ -56,7 +56,9 @@ def test_a_truncated_file_is_rejected(tmp_path, read):
     path = tmp_path / "a.wav"
     soundfile.write(path, SAMPLES[:, 0], 8_000, subtype="PCM_16")
     path.write_bytes(path.read_bytes()[:-11])
-    with pytest.raises(DataError, match=r"truncated: its header says 50 samples .* has 44") as error:
+    with pytest.raises(
+        DataError, match=r"truncated: its header says 50 samples .* has 44"
+    ) as error:
         read(path)
     assert error.value.origin == str(path)
 

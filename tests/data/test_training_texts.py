@@ -36,6 +36,8 @@ def test_texts_are_the_examples_of_the_training_data(files, unit, expected):
     texts = spec_texts(own)
     assert list(texts()) == list(texts()) == expected
     assert spec_unit(own) == unit
+    split = {"type": "split", "part": "train", "data": own.resolve()["train"]["data"]}
+    assert spec_unit(spec(split)) == unit
 
 
 def test_texts_of_all_keys_or_one(files):

@@ -181,6 +181,17 @@ def test_an_empty_line_of_a_file_is_named(verb, saved, tmp_path):
     assert error == f"{file} is empty; expected one input per line"
 
 
+@pytest.mark.parametrize("verb", ["predict", "generate"])
+def test_the_name_of_a_file_is_not_classified(verb, saved, tmp_path, monkeypatch):
+    path = saved(classifier())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cat").write_text("the\n")
+    _, error = invoke(verb, path, "the cat", "cat")
+    assert error.startswith("'cat' is a file, but the model takes texts: --file cat reads its")
+    output, error = invoke(verb, path, "-", input="cat\n")
+    assert (output.split()[0].isalnum(), error) == (True, "")
+
+
 def test_predict_prints_the_label_of_each_token(saved):
     path = saved(tagger())
     output, _ = invoke("predict", path, "the cat", "sat")

@@ -52,7 +52,9 @@ def spec_unit(spec: Spec) -> str | None:
     if spec.sections.train is None:
         return None
     data = spec.resolve()["train"]["data"]
-    unit = data.get("unit") if isinstance(data, Mapping) else None
+    while isinstance(data, Mapping) and "unit" not in data:
+        data = data.get("data")  # of a split
+    unit = data["unit"] if isinstance(data, Mapping) else None
     return unit if isinstance(unit, str) else None
 
 

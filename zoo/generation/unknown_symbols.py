@@ -11,6 +11,12 @@ from zoo.interfaces import Model
 _MAX_SHOWN = 10
 
 
+def takes_text(model: Model) -> bool:
+    """Return whether the inputs of a model are texts."""
+    side = "target" if model.generation_input == "prompt" else "source"
+    return get_tokenizer(model, side) is not None
+
+
 def describe_unknown(model: Model, texts: Iterable[str], *, is_output: bool = False) -> str | None:
     """Return a sentence that names the symbols or words which the model reads as unknown; None if
     it knows all of them, or does not take texts.
