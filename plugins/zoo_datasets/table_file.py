@@ -18,7 +18,7 @@ _OTHERS = {
 """The datasets that read other files."""
 
 
-class Labels(NamedTuple):
+class _LabelNames(NamedTuple):
     """The names of the labels of a column."""
 
     names: Sequence[str]
@@ -96,12 +96,12 @@ def _read_arrow(path: Path) -> Any:
         return pyarrow.ipc.open_stream(source).read_all()
 
 
-def _read_labels(metadata: Mapping[bytes, bytes]) -> dict[str, Labels]:
+def _read_labels(metadata: Mapping[bytes, bytes]) -> dict[str, _LabelNames]:
     """Return the names of labels that the library datasets wrote to a file."""
     try:
         features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
         return {
-            name: Labels([str(label) for label in feature["names"]])
+            name: _LabelNames([str(label) for label in feature["names"]])
             for name, feature in features.items()
             if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
         }
