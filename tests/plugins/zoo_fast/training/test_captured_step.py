@@ -156,7 +156,7 @@ def test_the_trainer_reports_once_that_accumulated_steps_are_not_captured(
     local, messages = make_step(), Messages()
     processes = Processes(tmp_path, device="cpu")
     options = {"clip": None, "accumulate": accumulate, "capture": capture}
-    step = GlobalStep(local.module, local.model, local.optimiser, processes, **options)
+    step = GlobalStep(local.module, local.module, local.optimiser, processes, **options)
     processes.close()
     step.local.device = torch.device("cuda")
     trainer = SimpleNamespace(
