@@ -9,8 +9,8 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Components and specs": ("list", "show", "check", "schema"),
     "Data": ("tokenizer",),
     "Models": (
-        *("demo", "compose", "train", "info", "verify", "diff", "generate", "predict", "attend"),
-        "eval",
+        *("demo", "compose", "train", "info", "verify", "diff", "generate", "predict", "embed"),
+        *("attend", "eval"),
     ),
     "Exchange": ("import", "export", "merge", "catalogue", "pull", "push"),
     "Plugins": ("plugins", "new-plugin", "test-plugin"),

@@ -89,6 +89,11 @@ class Tokenizer:
     def _start(self) -> TextStart:
         return TextStart(self.backend)
 
+    @property
+    def added_tokens(self) -> list[str]:
+        """The texts of `added_ids`."""
+        return [self.backend.id_to_token(token) for token in sorted(self.added_ids)]
+
     def shorten(self, ids: list[int], max_length: int) -> list[int]:
         """Return token IDs cut to a length; tokens that the post-processor adds at the end stay."""
         end = len(ids)

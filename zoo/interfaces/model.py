@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from zoo.errors import ZooError
 from zoo.interfaces.batch_schema import BatchSchema, check_batch
@@ -22,6 +22,8 @@ from zoo.interfaces.embedding import Embedding, to_eos_ids
 from zoo.interfaces.evaluation_mode import set_frozen_to_evaluation
 from zoo.interfaces.filter import Filter
 from zoo.interfaces.sampler import Sampler
+
+Vectors = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Model(Component, nn.Module, ABC):
 
     kind: ClassVar[str] = "model"
     generation_input: ClassVar[str | None] = None
+    complete_batch: Callable[[Vectors], Vectors] | None = None
+    """Returns the vectors of a whole batch, given those of a part of it; see `whole_batch`."""
     """The batch key of the input of generation, "source" or "prompt"; None if generation is not
     supported."""
 
@@ -178,6 +182,22 @@ class Model(Component, nn.Module, ABC):
         schema = self.batch_schema(inference=inference)
         if schema is not None:
             check_batch(schema, batch, f"model '{self.name}'")
+
+    def whole_batch(self, vectors: Vectors) -> Vectors:
+        """Return the vectors of all examples of a batch, of which a forward pass may have a part.
+
+        A model with in-batch negatives (`OutputSchema.in_batch`) computes the vectors of each
+        example alone, calls this method, and computes its outputs from what it returns. That is the
+        input, unless a batch is divided over processes or accumulation steps: training then sets
+        `complete_batch`, so that the outputs and the loss are those of the whole batch.
+
+        Args:
+            vectors: tensors [B, ...] by name.
+
+        Returns:
+            Tensors [N, ...] with the same names, or more, N >= B.
+        """
+        return vectors if self.complete_batch is None else self.complete_batch(vectors)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema | None:
         """Return the tensors of a batch; None if they are not declared, so that nothing is checked.

@@ -34,6 +34,7 @@ from zoo.training.recomputation import recompute_parts
 from zoo.training.start import freeze_base
 from zoo.training.step import GlobalStep
 from zoo.training.trackers import check_trackers
+from zoo.training.whole_batch import calls_whole_batch, compares_examples
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ def build_step(
     training = request.training
     return GlobalStep(
         processes.wrap(module),
-        module.model,
+        module,
         build_optimiser(training, module.model, steps),
         processes,
         clip=training.clip,
@@ -240,8 +241,9 @@ def check_split(model: Model, objective: Objective, world: int, accumulate: int)
     """Raise ZooError if a batch is divided, but its loss is not the mean of those of its parts."""
     if world * accumulate == 1:
         return
-    schema = model.output_schema()
-    in_batch = schema is not None and schema.in_batch
+    in_batch = compares_examples(model)
+    if in_batch and calls_whole_batch(model):
+        return
     if in_batch or not objective.mergeable:
         what = f"model '{model.name}'" if in_batch else f"objective '{objective.name}'"
         raise ZooError(
