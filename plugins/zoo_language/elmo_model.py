@@ -7,7 +7,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import BatchSchema, Blueprint, Embedding, OutputSchema, TensorSchema
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    InvalidParameter,
+    OutputSchema,
+    TensorSchema,
+)
 from zoo_language.bilm_layers import BiLMLayers
 
 
@@ -22,8 +29,8 @@ class ElmoModel(Model):
     starts with states of zeros.
 
     Args:
-        embedding: embedding of the inputs, for example `character-cnn`; its width is the width of
-            the LSTM projections.
+        embedding: embedding of the inputs with one vector for each, for example `character-cnn`;
+            its width is the width of the LSTM projections.
         lstm: LSTM layers of both directions.
         vocab: number of words to predict.
 
@@ -49,6 +56,13 @@ class ElmoModel(Model):
         super().__init__()
         self.vocab = vocab
         self.embedding = embedding.build()
+        dims = self.embedding.input_schema().dims
+        if dims is not None and dims[1:2] != ("S",):
+            raise InvalidParameter(
+                "embedding",
+                f"embedding '{self.embedding.name}' does not return one vector for each input, so "
+                "there is no word for each vector",
+            )
         self.lstm = lstm.build(dim=self.embedding.dim)
         self.out = nn.Linear(self.embedding.dim, vocab)
 

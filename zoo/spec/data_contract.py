@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from zoo.errors import Problem, SpecError, ZooError
-from zoo.interfaces import Dataset, Field, Model, Preprocessor, TensorSchema
+from zoo.interfaces import Dataset, Field, Model, Position, Preprocessor, TensorSchema
 from zoo.interfaces.batch_schema import SEGMENTS, BatchSchema
 from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode
@@ -27,6 +27,7 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
     label = f"model '{spec.sections.model.label}'"
     if SEGMENTS not in schema:
         yield from _packing_problems(root, label)
+    yield from _block_problems(root, label)
     datasets = list(_find_datasets(root))
     preprocessing = dict(spec.sections.preprocessing)
     for node in datasets:
@@ -57,6 +58,22 @@ def _packing_problems(root: BuildNode, model: str) -> Iterator[Problem]:
                 "remove 'pack'"
             )
             yield Problem(message, f"{blueprint.path}.pack", blueprint.places.get("pack"))
+
+
+def _block_problems(root: BuildNode, model: str) -> Iterator[Problem]:
+    """Yield a problem if the blocks of a training have more tokens than the model has positions."""
+    blocks = [node for node in root.walk() if isinstance(node.part, Batching) and node.part.block]
+    limits = {
+        node.blueprint.path: node.part.max_positions
+        for node in root.children[0].walk()
+        if isinstance(node.part, Position) and node.part.max_positions is not None
+    }
+    for node in blocks if limits else ():
+        path = min(limits, key=lambda each: limits[each])
+        if (block := node.part.block) > limits[path]:
+            message = f"is {block}, but {model} has {limits[path]} positions ({path})"
+            blueprint = node.blueprint
+            yield Problem(message, f"{blueprint.path}.block", blueprint.places.get("block"))
 
 
 def _find_datasets(node: BuildNode) -> Iterator[BuildNode]:
