@@ -42,6 +42,7 @@ class ElmoModel(Model):
     """
 
     name: ClassVar[str] = "elmo"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     paper: ClassVar[str] = (
         "Peters et al. 2018, Deep Contextualized Word Representations, arXiv:1802.05365"
     )
@@ -84,7 +85,8 @@ class ElmoModel(Model):
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         source = self.embedding.input_schema()
-        return {"source": source, "target": TensorSchema(("B", "S"), "integer", below=self.vocab)}
+        target = TensorSchema(("B", "S"), "integer", below=self.vocab, optional=inference)
+        return {"source": source, "target": target}
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(logits="token")

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError
-from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
+from zoo.generation.raw_inputs import encode_inputs, to_list
 from zoo.generation.text_inputs import get_tokenizer
-from zoo.interfaces import BatchSchema, Model, Outputs, Preprocessor
+from zoo.interfaces import Model, Outputs, Preprocessor
+from zoo.interfaces.batch_schema import add_zeros
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry
 
@@ -155,9 +156,9 @@ def prediction_batch(
 ) -> dict[str, Tensor]:
     """Return the batch of raw values, with zeros as targets if the model takes targets."""
     batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
-    if TARGET not in batch and TARGET in (model.batch_schema() or {}):
-        batch[TARGET] = _empty_targets(model, batch)
-    return batch
+    schema = model.batch_schema() or {}
+    is_missing = TARGET not in batch and TARGET in schema
+    return add_zeros(schema, batch, [TARGET]) if is_missing else batch
 
 
 def _hint(model: Model) -> str:
@@ -187,21 +188,6 @@ def _added_positions(
         return torch.zeros_like(mask)
     added = torch.tensor(sorted(tokenizer.added_ids), dtype=torch.long, device=mask.device)
     return torch.isin(batch[SOURCE], added)
-
-
-def _empty_targets(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-    """Return zeros as targets, which the model takes and prediction does not have."""
-    schema: BatchSchema = model.batch_schema() or {}
-    sizes: dict[str | int, int] = {}
-    for key, tensor in batch.items():
-        sizes.update(zip(schema[key].dims or (), tensor.shape, strict=False))
-    dims = schema[TARGET].dims or ("B",)
-    unknown = [dim for dim in dims if isinstance(dim, str) and dim not in sizes]
-    if unknown:
-        raise ZooError(f"the length {unknown[0]} of the targets does not follow from the inputs")
-    shape = [dim if isinstance(dim, int) else sizes[dim] for dim in dims]
-    dtype = torch.long if schema[TARGET].dtype == "integer" else None
-    return torch.zeros(shape, dtype=dtype, device=model_device(model))
 
 
 def _class_predictions(
