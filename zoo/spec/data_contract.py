@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Dataset, Field, Model, Position, Preprocessor, TensorSchema
@@ -90,6 +90,7 @@ def infer_preprocessing(
     known: Collection[str],
     schema: BatchSchema,
     registry: ComponentRegistry,
+    stored: Collection[str] = (),
 ) -> dict[str, Blueprint[Preprocessor]]:
     """Return the preprocessors that a spec need not name, because only one fits: it takes the
     content of the field, needs no parameters, and makes what the model takes.
@@ -97,6 +98,8 @@ def infer_preprocessing(
     Args:
         fields: the fields of a dataset.
         known: keys with a preprocessor.
+        stored: keys with a stored tokenizer. Several preprocessors can use it: the one is taken
+            that makes a complete batch, and of a preprocessor and a variant of it the former.
     """
     found = {}
     for key, field in fields.items():
@@ -108,9 +111,35 @@ def infer_preprocessing(
                 if issubclass(entry.cls, Preprocessor) and entry.cls.content == field.content
             ]
             fitting = [each for each in candidates if _makes(each, key, schema[key])]
+            if key in stored:
+                fitting = _plainest(_completing(fitting, key, {*fields, *known}, schema))
             if len(fitting) == 1:
                 found[key] = fitting[0]
     return found
+
+
+def _completing(
+    candidates: Sequence[Blueprint[Preprocessor]],
+    key: str,
+    available: Collection[str],
+    schema: BatchSchema,
+) -> list[Blueprint[Preprocessor]]:
+    """Return the preprocessors that make the required keys of a batch that are not available, and
+    none that are."""
+    required = {name for name, field in schema.items() if not field.optional}
+    required -= {key, *available}
+    found = []
+    for candidate in candidates:
+        made = candidate.build(schema=schema[key], stored=None).outputs(key).keys() - {key}
+        if required <= made and made.isdisjoint(available):
+            found.append(candidate)
+    return found
+
+
+def _plainest(candidates: Sequence[Blueprint[Preprocessor]]) -> list[Blueprint[Preprocessor]]:
+    """Return the preprocessor of which all others are variants; all if there is none."""
+    plain = [one for one in candidates if all(issubclass(o.cls, one.cls) for o in candidates)]
+    return plain or list(candidates)
 
 
 def _makes(blueprint: Blueprint[Preprocessor], key: str, schema: TensorSchema) -> bool:
