@@ -33,7 +33,7 @@ def test_wrong_models_and_inputs_raise():
         zoo.embed(compose(), ["the cat"])
     model = compose(preprocessing={"source": "text"})
     with pytest.raises(zoo.ZooError, match="expected a list of inputs"):
-        zoo.embed(model, "the cat")
+        zoo.embed(model, 7)
     with pytest.raises(zoo.ZooError, match="batch_size is 0"):
         zoo.embed(model, ["the cat"], batch_size=0)
     with pytest.raises(zoo.DataError, match=r"^input 3: expected a text, found 7"):
@@ -41,3 +41,8 @@ def test_wrong_models_and_inputs_raise():
     other = zoo.compose({"zoo": 1, "name": "tiny", "model": {**MODEL, "type": "masked-lm"}})
     with pytest.raises(zoo.ZooError, match="'masked-lm' does not compute one vector"):
         zoo.embed(other, ["the cat"])
+
+
+def test_the_vector_of_one_text_is_a_row():
+    model = compose(preprocessing={"source": "text"})
+    torch.testing.assert_close(zoo.embed(model, "the cat"), zoo.embed(model, ["the cat"])[0])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import InputError, ZooError
-from zoo.generation.raw_inputs import encode_inputs, to_list
+from zoo.generation.raw_inputs import OneInput, as_inputs, encode_inputs, is_one_input, to_list
 from zoo.interfaces import Model
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry
@@ -19,13 +19,14 @@ from zoo.registry.component_registry import ComponentRegistry
 @torch.no_grad()
 def embed(
     model: Model,
-    inputs: Sequence[Any],
+    inputs: OneInput | Sequence[Any],
     *,
     side: str = "source",
     batch_size: int = 32,
     registry: ComponentRegistry | None = None,
 ) -> Tensor:
-    """Return one vector for each input, [N, D], in evaluation mode.
+    """Return one vector for each input, [N, D], in evaluation mode; of one input instead of a list
+    its vector, [D].
 
     Args:
         model: a model with the method `embed`, such as a sentence encoder.
@@ -47,7 +48,7 @@ def embed(
             f"model '{model.name}' has no preprocessor for '{side}'; add it to the section "
             "'preprocessing' of the spec, or call model.embed with a batch of tensors"
         )
-    values = to_list(inputs)
+    values = to_list(as_inputs(inputs))
     vectors = []
     with evaluation_mode(model):
         for start in range(0, len(values), batch_size):
@@ -57,4 +58,5 @@ def embed(
             except InputError as error:
                 raise InputError(error.message, start + error.number) from None
             vectors.append(compute(batch))
-    return torch.cat(vectors)
+    found = torch.cat(vectors)
+    return found[0] if is_one_input(inputs) else found

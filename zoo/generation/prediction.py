@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
 
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError
-from zoo.generation.raw_inputs import encode_inputs, to_list
+from zoo.generation.raw_inputs import OneInput, as_inputs, encode_inputs, is_one_input, to_list
 from zoo.generation.text_inputs import get_tokenizer
 from zoo.interfaces import Model, Outputs, Preprocessor
 from zoo.interfaces.batch_schema import add_zeros
@@ -70,13 +70,33 @@ def can_predict(model: Model, logits: str = "item") -> bool:
     return schema.targets == "class" or (logits == "item" and schema.targets in _BY_TARGETS)
 
 
+@overload
+def predict(
+    model: Model,
+    inputs: OneInput,
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> Any: ...
+
+
+@overload
 def predict(
     model: Model,
     inputs: Sequence[Any],
     *,
     top_k: int = 5,
     registry: ComponentRegistry | None = None,
-) -> list[Any]:
+) -> list[Any]: ...
+
+
+def predict(
+    model: Model,
+    inputs: OneInput | Sequence[Any],
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> Any:
     """Predict the class of each input, in evaluation mode.
 
     Args:
@@ -88,7 +108,8 @@ def predict(
 
     Returns:
         A `Prediction` for each input; `LabelsPrediction` if an item can have any number of labels,
-        `ValuesPrediction` if the model predicts numbers.
+        `ValuesPrediction` if the model predicts numbers. For one input instead of a list, its
+        prediction.
 
     Raises:
         DataError: if an input cannot be used, such as an empty text.
@@ -97,17 +118,40 @@ def predict(
         raise ZooError(
             f"model '{model.name}' does not compute one class for each item{_hint(model)}"
         )
-    return [rows[0] for rows in _predict(model, inputs, top_k, registry)]
+    rows = _predict(model, as_inputs(inputs), top_k, registry)
+    found = [row[0] for row in rows]
+    return found[0] if is_one_input(inputs) else found
 
 
+@overload
+def predict_positions(
+    model: Model,
+    inputs: OneInput,
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> list[Prediction]: ...
+
+
+@overload
 def predict_positions(
     model: Model,
     inputs: Sequence[Any],
     *,
     top_k: int = 5,
     registry: ComponentRegistry | None = None,
-) -> list[list[Prediction]]:
-    """Predict the class of each position of each input, in evaluation mode.
+) -> list[list[Prediction]]: ...
+
+
+def predict_positions(
+    model: Model,
+    inputs: OneInput | Sequence[Any],
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> list[Prediction] | list[list[Prediction]]:
+    """Predict the class of each position of each input, in evaluation mode; of one input instead of
+    a list, those of its positions.
 
     Args:
         model: a model with the logits of one class for each position: a tagger, whose positions are
@@ -121,7 +165,8 @@ def predict_positions(
     """
     if not can_predict(model, "position"):
         raise ZooError(f"model '{model.name}' does not compute one class for each position")
-    return _predict(model, inputs, top_k, registry)  # type: ignore[return-value]
+    rows: list[list[Any]] = [*_predict(model, as_inputs(inputs), top_k, registry)]
+    return rows[0] if is_one_input(inputs) else rows
 
 
 @torch.no_grad()
