@@ -25,7 +25,8 @@ Source = str | os.PathLike[str] | Mapping[str, Any] | Document
 
 MAX_EXTENDS = 8
 _CATALOGUE = re.compile(r"[\w-]+")
-_REPOSITORY = re.compile(r"hub:.+|[\w-][\w.-]*/[\w.-]+(@.+)?")
+REPOSITORY = re.compile(r"hub:.+|[\w-][\w.-]*/[\w.-]+(@.+)?")
+"""The name of a repository on the Hub."""
 
 
 def merge_source(source: Source, overrides: Iterable[str], registry: ComponentRegistry) -> Document:
@@ -211,7 +212,7 @@ def _find_model(name: str, folder: Path, registry: ComponentRegistry) -> str | N
     with contextlib.suppress(RegistryError):
         registry.spec(name)
         return None
-    is_name = _CATALOGUE.fullmatch(name) or _REPOSITORY.fullmatch(name)
+    is_name = _CATALOGUE.fullmatch(name) or REPOSITORY.fullmatch(name)
     return name if is_name and not name.endswith((".yaml", ".yml")) else None
 
 
