@@ -113,6 +113,7 @@ class SentenceEncoder(EncoderModel):
     """
 
     name: ClassVar[str] = "sentence-encoder"
+    loss_only: ClassVar[tuple[str, ...]] = ("score",)
     paper: ClassVar[str] = "Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084"
 
     def __init__(

@@ -33,7 +33,7 @@ def test_wrong_models_and_inputs_raise():
         zoo.embed(compose(), ["the cat"])
     model = compose(preprocessing={"source": "text"})
     with pytest.raises(zoo.ZooError, match="expected a list of inputs"):
-        zoo.embed(model, "the cat")
+        zoo.embed(model, 7)
     with pytest.raises(zoo.ZooError, match="batch_size is 0"):
         zoo.embed(model, ["the cat"], batch_size=0)
     with pytest.raises(zoo.DataError, match=r"^input 3: expected a text, found 7"):
@@ -89,3 +89,8 @@ def test_wrong_prompts_and_widths_raise():
         zoo.embed(model, ["mat"], truncate_dim=0)
     with pytest.raises(zoo.SpecError, match=r"'a' is not the name of a prompt"):
         with_prompts(default_prompt="a")
+
+
+def test_the_vector_of_one_text_is_a_row():
+    model = compose(preprocessing={"source": "text"})
+    torch.testing.assert_close(zoo.embed(model, "the cat"), zoo.embed(model, ["the cat"])[0])

@@ -136,6 +136,8 @@ def test_a_tagger_predicts_the_label_of_each_token():
     assert all(each.label in LABELS and len(each.top) == 3 for each in longer)
     (alone,) = zoo.predict_positions(model, ["the cat"])
     assert [p.label for p in alone] == [p.label for p in short]
+    assert zoo.predict_positions(model, "the cat") == alone
+    assert zoo.predict(classifier(), "the cat") == zoo.predict(classifier(), ["the cat"])[0]
     with pytest.raises(ZooError, match=r"one class for each item; use zoo\.predict_positions"):
         zoo.predict(model, ["the cat"])
     with pytest.raises(ZooError, match="one class for each position"):

@@ -13,7 +13,7 @@ from torch import Tensor
 from zoo.data.preprocessing import build_preprocessors
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import InputError, ZooError, truncate
-from zoo.generation.raw_inputs import encode_inputs, to_list
+from zoo.generation.raw_inputs import OneInput, as_inputs, encode_inputs, is_one_input, to_list
 from zoo.interfaces import Model, Preprocessor
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry
@@ -22,7 +22,7 @@ from zoo.registry.component_registry import ComponentRegistry
 @torch.no_grad()
 def embed(
     model: Model,
-    inputs: Sequence[Any],
+    inputs: OneInput | Sequence[Any],
     *,
     side: str = "source",
     prompt: str | None = None,
@@ -31,7 +31,8 @@ def embed(
     batch_size: int = 32,
     registry: ComponentRegistry | None = None,
 ) -> Tensor:
-    """Return one vector for each input, [N, D], in evaluation mode.
+    """Return one vector for each input, [N, D], in evaluation mode; of one input instead of a list
+    its vector, [D].
 
     Args:
         model: a model with the method `embed`, such as a sentence encoder.
@@ -61,7 +62,7 @@ def embed(
             f"model '{model.name}' has no preprocessor for '{side}'; add it to the section "
             "'preprocessing' of the spec, or call model.embed with a batch of tensors"
         )
-    values, options = to_list(inputs), dict[str, int]()
+    values, options = to_list(as_inputs(inputs)), dict[str, int]()
     text = find_prompt(model, prompt)
     if text:
         values = _insert_prompt(text, values)
@@ -85,7 +86,8 @@ def embed(
             f"{found.shape[1]} features"
         )
     found = found[:, :truncate_dim]
-    return F.normalize(found, dim=-1) if normalise else found
+    found = F.normalize(found, dim=-1) if normalise else found
+    return found[0] if is_one_input(inputs) else found
 
 
 def find_prompt(model: Model, prompt: str | None) -> str:

@@ -30,7 +30,8 @@ def encode_batch(
     if preprocessor is not None and preprocessor.content not in ("text", "messages"):
         examples = [{"source": value} for value in to_list(inputs)]
         return encode_inputs(model, {"source": preprocessor}, examples)
-    if isinstance(inputs, str) or not all(isinstance(row, Iterable) for row in inputs):
+    is_list = isinstance(inputs, Sequence) and not isinstance(inputs, str)
+    if not is_list or not all(isinstance(row, Iterable) for row in inputs):
         found = truncate(repr(inputs), 80)
         raise ZooError(f"inputs is {found}; expected a list of texts, or of lists of token IDs")
     if not inputs:

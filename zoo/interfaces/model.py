@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.errors import ZooError
-from zoo.interfaces.batch_schema import BatchSchema, check_batch
+from zoo.interfaces.batch_schema import BatchSchema, add_zeros, check_batch
 from zoo.interfaces.component import Component, Entry
 from zoo.interfaces.contracts import OutputSchema
 from zoo.interfaces.data import Batch, GenerationOutput, Memory, Outputs
@@ -60,7 +60,8 @@ class Model(Component, nn.Module, ABC):
         persistent buffers, so that checkpoints contain it; CPU and GPU agree within tolerance; the
         forward pass compiles without graph breaks; every parameter gets a gradient; `zoo.generate`
         returns the tokens of `generate`; the outputs contain what `output_schema` declares; a batch
-        that does not fit `batch_schema` raises ZooError; padding does not change the outputs;
+        that does not fit `batch_schema` raises ZooError; in evaluation mode the model is called
+        without the keys that do not change its outputs; padding does not change the outputs;
         `observe_validation` returns whether it changes the outputs.
 
     Attributes:
@@ -82,6 +83,10 @@ class Model(Component, nn.Module, ABC):
     """Returns the vectors of a whole batch, given those of a part of it; see `whole_batch`."""
     """The batch key of the input of generation, "source" or "prompt"; None if generation is not
     supported."""
+
+    loss_only: ClassVar[tuple[str, ...]] = ()
+    """Keys of the batch that only the loss uses, such as the class of an item: in evaluation mode a
+    model can be called without them."""
 
     bos: int | None = None
     eos: int | Sequence[int] = ()
@@ -169,10 +174,19 @@ class Model(Component, nn.Module, ABC):
         return commit
 
     def __call__(self, batch: Batch) -> Any:
-        """Check the batch against `batch_schema` and compute the outputs."""
+        """Check the batch against `batch_schema` and compute the outputs.
+
+        In evaluation mode a batch without the keys of `loss_only` gives outputs without targets.
+        """
         if not torch.compiler.is_compiling():
             self.check_batch(batch)
-        return super().__call__(batch)
+        if self.training or all(key in batch for key in self.loss_only):
+            return super().__call__(batch)
+        schema = self.batch_schema() or {}
+        missing = [key for key in self.loss_only if key in schema and key not in batch]
+        if not missing:
+            return super().__call__(batch)
+        return super().__call__(add_zeros(schema, batch, missing)).without_targets()
 
     def check_batch(self, batch: Batch, *, inference: bool = False) -> None:
         """Raise ZooError if the batch does not fit `batch_schema`.
@@ -180,8 +194,28 @@ class Model(Component, nn.Module, ABC):
         It reads shapes and dtypes, and on the CPU also whether IDs are in range.
         """
         schema = self.batch_schema(inference=inference)
-        if schema is not None:
-            check_batch(schema, batch, f"model '{self.name}'")
+        if schema is None:
+            return
+        if self.loss_only and not self.training:
+            schema = {
+                key: field._replace(optional=field.optional or key in self.loss_only)
+                for key, field in schema.items()
+            }
+        check_batch(schema, batch, f"model '{self.name}'", self._missing_hint)
+
+    def _missing_hint(self, key: str) -> str:
+        """Return what to do without a key of the batch that has targets."""
+        inputs = self.batch_schema(inference=True) or {}
+        if key not in inputs or not inputs[key].optional:
+            return ""
+        if key in self.loss_only:
+            return "; the loss needs it: call the model in evaluation mode for outputs only"
+        if self.generation_input is not None:
+            return (
+                "; the model computes its outputs from it (teacher forcing); without it, use "
+                "zoo.generate or model.generate"
+            )
+        return "; use zoo.embed for the vectors of one input" if hasattr(self, "embed") else ""
 
     def whole_batch(self, vectors: Vectors) -> Vectors:
         """Return the vectors of all examples of a batch, of which a forward pass may have a part.
