@@ -15,6 +15,8 @@ from zoo_adapters.lora import Layers, Targets
 class CopiedModule(AdapterLayer):
     """Computes the output of a module with additional parameters."""
 
+    replaces_output: ClassVar[bool] = True
+
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = copy.deepcopy(module).requires_grad_(True)
