@@ -123,11 +123,11 @@ def module_values(
     patterns = config.get(key) or {}
     if not isinstance(patterns, Mapping):
         raise ZooError(f"adapter_config.json: {key} is {_shown(patterns)}; expected an object")
-    most = max(_MAX_PATTERNS, len(modules))
-    if len(patterns) > most:
+    max_patterns = max(_MAX_PATTERNS, len(modules))
+    if len(patterns) > max_patterns:
         raise ZooError(
-            f"adapter_config.json: {key} has {len(patterns):,} patterns; at most {most:,} are "
-            "supported"
+            f"adapter_config.json: {key} has {len(patterns):,} patterns; at most "
+            f"{max_patterns:,} are supported"
         )
     values = dict.fromkeys(modules, default)
     for pattern in reversed(list(patterns)):
