@@ -10,7 +10,7 @@ import torch
 
 from zoo.acceleration import prepare
 from zoo.acceleration.first_operations import prepare_operations
-from zoo.adapters.attachment import attach, reset_adapters
+from zoo.adapters.attachment import attach, check_replaced, reset_adapters
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Entry, Model
 from zoo.interfaces.importer import Importer
@@ -83,6 +83,7 @@ def _attach_adapters(spec: Spec, root: BuildNode) -> None:
             tree.children.append(root.children.pop())
             with blueprint.report_errors("attaching the adapter"):
                 attach(tree.part, name, adapter)
+                check_replaced(tree.part)
         except SpecError as error:
             problems += error.problems
     if problems:

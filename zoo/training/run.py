@@ -192,6 +192,8 @@ class Run:
                     self._message(f"changed: {change}")
                 state = checkpoints.restore(stored)
                 check_best(state, checkpoints, lower, setup.model.base)
+        provenance = make_provenance(setup, state)
+        checkpoints.check(state, provenance())
         if inputs is not None:
             inputs.start_hashing()
         self._start(setup, state, checkpoints)
@@ -201,7 +203,6 @@ class Run:
         )
         if stored is None and self.request.started.record is not None:
             log.write({"step": 0, "start": self.request.started.record})
-        provenance = make_provenance(setup, state)
         trainer = Trainer(
             setup, state, log, checkpoints, self.callbacks, provenance, max_seconds=self.max_seconds
         )
