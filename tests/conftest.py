@@ -13,13 +13,14 @@ import case_sample
 import pytest
 import torch
 from browser_kit import Visit, chromium, screenshot_folder
+from environment_kit import clear_variables
+
+# Before libraries such as huggingface_hub read the variables when they are imported.
+clear_variables(os.environ)
 
 # Tests use small tensors and run in parallel processes; so do the processes that they start.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
-
-# Ignore third-party plugins that are installed in the environment.
-os.environ["ZOO_PLUGINS"] = "none"
 
 # Tests of Triton kernels run in its interpreter if there is no GPU; set before Triton is imported.
 if not torch.cuda.is_available():

@@ -111,11 +111,15 @@ def test_an_accepted_metric_is_computed_from_predictions_of_the_model(model):
 def parts():
     """All objectives, and one sampler and metric for each value that is compared with a model."""
     data = _data(next(iter(MODELS)), metrics=list(METRICS.values()))
-    samplers = [_blueprint({**data, "sampler": part}, "sampler") for part in SAMPLERS.values()]
+    samplers = [
+        _node(_blueprint({**data, "sampler": part}, "sampler")) for part in SAMPLERS.values()
+    ]
     objectives = [
         _node(_blueprint({**data, "objective": part}, "objective")) for part in OBJECTIVES.values()
     ]
-    decoding = {(part.cls.decoding, issubclass(part.cls, FrameSampler)): part for part in samplers}
+    decoding = {
+        (node.part.decoding, isinstance(node.part, FrameSampler)): node for node in samplers
+    }
     consumed = {part.cls.consumes: part for part in _blueprint(data, "metrics")}
     return objectives, list(decoding.values()), list(consumed.values())
 
@@ -148,8 +152,8 @@ def _problems(tree, objective=None, sampler=None, metric=None):
         heading=SpecHeading(zoo=1, name="all"),
         model=tree.blueprint,
         objective=objective and objective.blueprint,
-        sampler=sampler,
+        sampler=sampler and sampler.blueprint,
         metrics=[metric] if metric else (),
     )
-    root = BuildNode(tree.blueprint, {}, None, [tree, *filter(None, [objective])])
+    root = BuildNode(tree.blueprint, {}, None, [tree, *filter(None, [objective, sampler])])
     return list(contract_problems(Spec(sections, tree.blueprint), root, ComponentRegistry()))

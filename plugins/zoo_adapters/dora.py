@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from zoo import ZooError
 from zoo.plugin import AdapterLayer, Linear, WeightConverter
 from zoo_adapters.lora import Layers, Lora, LowRankLinear
 
@@ -113,6 +114,9 @@ class Dora(Lora):
             for name, tensors in found.items()
             if MAGNITUDE in tensors
         }
+        missing = [name for name in found if name not in magnitudes]
+        if missing:
+            raise ZooError(f"{missing[0]} has no {MAGNITUDE}")
         params, converted = super().from_peft(config, found, converter)
         rows = converter.outputs(magnitudes)
         return params, {

@@ -18,7 +18,15 @@ from torch import Tensor, nn
 
 from zoo import ZooError
 from zoo.plugin import Adapter, AdapterLayer, Linear, WeightConverter
-from zoo_adapters.peft_config import check_config, module_values, number, tensor_pairs
+from zoo_adapters.peft_config import (
+    boolean,
+    check_config,
+    integer,
+    module_values,
+    number,
+    positive,
+    tensor_pairs,
+)
 
 LINEAR = ("lora_A.weight", "lora_B.weight")
 TABLE = ("lora_embedding_A", "lora_embedding_B")
@@ -188,21 +196,22 @@ class Lora(Adapter):
         cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
     ) -> tuple[dict[str, Any], Layers]:
         check_config(config, OPTIONS)
-        rank, alpha = config.get("r", 8), float(number(config, "lora_alpha", 8))
+        boolean(config, "use_dora")
+        rank, alpha = integer(config, "r", 8), float(positive(config, "lora_alpha", 8))
         params: dict[str, Any] = {
             "rank": rank,
             "alpha": alpha,
             "dropout": float(number(config, "lora_dropout", 0.0)),
-            "rank_stabilised": bool(config.get("use_rslora", False)),
+            "rank_stabilised": boolean(config, "use_rslora"),
         }
         tables = {name for name, tensors in layers.items() if "lora_embedding_A" in tensors}
         pairs = tensor_pairs({n: t for n, t in layers.items() if n not in tables}, LINEAR)
         pairs |= tensor_pairs({n: layers[n] for n in tables}, TABLE)
         ranks = module_values(config, "rank_pattern", pairs, rank)
-        wrong = [name for name, (A, _) in pairs.items() if A.shape[0] != ranks[name]]
-        if wrong:
-            found = pairs[wrong[0]][0].shape[0]
-            raise ZooError(f"{wrong[0]} has the rank {found}, but the config {ranks[wrong[0]]}")
+        for name, (A, B) in pairs.items():
+            if not A.shape[0] == B.shape[1] == ranks[name]:
+                found = A.shape[0] if A.shape[0] != ranks[name] else B.shape[1]
+                raise ZooError(f"{name} has the rank {found}, but the config {ranks[name]}")
         alphas = module_values(config, "alpha_pattern", pairs, alpha)
         sizes = {name: (int(ranks[name]), float(alphas[name])) for name in pairs}
         converted, converted_sizes = _convert(pairs, sizes, converter, params["rank_stabilised"])

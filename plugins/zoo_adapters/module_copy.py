@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -11,9 +12,14 @@ from torch import Tensor, nn
 from zoo.plugin import Adapter, AdapterLayer, WeightConverter
 from zoo_adapters.lora import Layers, Targets
 
+SAVED = "modules_to_save"
+"""The key of whole modules in the config of peft."""
+
 
 class CopiedModule(AdapterLayer):
     """Computes the output of a module with additional parameters."""
+
+    replaces_output: ClassVar[bool] = True
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -68,6 +74,10 @@ class ModuleCopy(Adapter):
     def build_layer(self, module: nn.Module) -> AdapterLayer:
         return CopiedModule(module)
 
+    @classmethod
+    def matches_peft(cls, config: Mapping[str, Any]) -> bool:
+        return "peft_type" not in config and bool(config.get(SAVED))
+
     def to_peft(self, layers: Layers, converter: WeightConverter) -> tuple[dict[str, Any], Layers]:
         own = {
             f"{module}.{name.removeprefix('module.')}": tensor
@@ -78,4 +88,4 @@ class ModuleCopy(Adapter):
         for name, tensor in converter.whole(own).items():
             module, _, key = name.rpartition(".")
             found.setdefault(module, {})[key] = tensor
-        return {"modules_to_save": sorted(found)}, found
+        return {SAVED: sorted(found)}, found

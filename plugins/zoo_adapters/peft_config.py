@@ -7,10 +7,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from zoo import ZooError
+from zoo.plugin import truncate
 
 _PATTERN = re.compile(r"\^?(?:[\w-]|\\\.|\\d\+|\[0-9\]\+|\.[*+]?|\([\w|-]+\))+\$?")
 """Regular expressions for modules that are read: names, with few parts that match several ones."""
-_MAX_PATTERN, _MAX_PARTS = 500, 4
+_MAX_PATTERN, _MAX_PARTS, _MAX_WILDCARDS = 500, 4, 2
+_MAX_PATTERNS = 1000
+"""Of one option, unless there are more modules."""
+_MAX_NUMBER = 1e9
 
 _INFORMATION = {
     *("task_type", "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path"),
@@ -61,17 +65,49 @@ def check_config(config: Mapping[str, Any], used: Collection[str]) -> None:
         if key in used or key in _INFORMATION:
             continue
         if key not in defaults:
-            raise ZooError(f"adapter_config.json: key '{key}' is not supported")
+            raise ZooError(f"adapter_config.json: key {_shown(key)} is not supported")
         if value != defaults[key] and value not in _HARMLESS.get(key, ()) and value is not None:
-            raise ZooError(f"adapter_config.json: {key} is {value!r}, which is not supported")
+            raise ZooError(f"adapter_config.json: {key} is {_shown(value)}, which is not supported")
 
 
 def number(config: Mapping[str, Any], key: str, default: float) -> float:
-    """Return a number of the config."""
+    """Return a number of the config that float32 can have."""
     value = config.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ZooError(f"adapter_config.json: {key} is {value!r}; expected a number")
+        raise ZooError(f"adapter_config.json: {key} is {_shown(value)}; expected a number")
+    if not -_MAX_NUMBER <= value <= _MAX_NUMBER:
+        raise ZooError(
+            f"adapter_config.json: {key} is {_shown(value)}; at most {_MAX_NUMBER:g} is allowed"
+        )
     return value
+
+
+def positive(config: Mapping[str, Any], key: str, default: float) -> float:
+    """Return a number above 0 of the config."""
+    value = number(config, key, default)
+    if value <= 0:
+        raise ZooError(f"adapter_config.json: {key} is {value}; expected a number above 0")
+    return value
+
+
+def integer(config: Mapping[str, Any], key: str, default: int) -> int:
+    """Return an integer above 0 of the config."""
+    value = positive(config, key, default)
+    if not isinstance(value, int):
+        raise ZooError(f"adapter_config.json: {key} is {value}; expected an integer")
+    return value
+
+
+def boolean(config: Mapping[str, Any], key: str) -> bool:
+    """Return an option that is on or off; default: off."""
+    value = config.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise ZooError(f"adapter_config.json: {key} is {_shown(value)}; expected true or false")
+    return bool(value)
+
+
+def _shown(value: object) -> str:
+    return truncate(repr(value), 80)
 
 
 def module_values(
@@ -86,14 +122,20 @@ def module_values(
     """
     patterns = config.get(key) or {}
     if not isinstance(patterns, Mapping):
-        raise ZooError(f"adapter_config.json: {key} is {patterns!r}; expected an object")
+        raise ZooError(f"adapter_config.json: {key} is {_shown(patterns)}; expected an object")
+    max_patterns = max(_MAX_PATTERNS, len(modules))
+    if len(patterns) > max_patterns:
+        raise ZooError(
+            f"adapter_config.json: {key} has {len(patterns):,} patterns; at most "
+            f"{max_patterns:,} are supported"
+        )
     values = dict.fromkeys(modules, default)
     for pattern in reversed(list(patterns)):
-        repeated = len(re.findall(r"[*+]", pattern))
-        long = len(pattern) > _MAX_PATTERN or repeated > _MAX_PARTS
-        if long or not _PATTERN.fullmatch(pattern):
+        repeated, wildcards = (len(re.findall(each, pattern)) for each in (r"[*+]", r"\.[*+]"))
+        is_slow = repeated > _MAX_PARTS or wildcards > _MAX_WILDCARDS
+        if len(pattern) > _MAX_PATTERN or is_slow or not _PATTERN.fullmatch(pattern):
             raise ZooError(
-                f"adapter_config.json: {key} has the pattern '{pattern[:80]}', which is not "
+                f"adapter_config.json: {key} has the pattern {_shown(pattern)}, which is not "
                 "supported; expected names of modules"
             )
         expression = re.compile(rf"(.*\.)?({pattern})$")
@@ -102,20 +144,28 @@ def module_values(
             raise ZooError(
                 f"adapter_config.json: {key} has '{pattern[:80]}', which matches no module"
             )
-        values |= dict.fromkeys(matched, number(patterns, pattern, default))
+        values |= dict.fromkeys(matched, positive(patterns, pattern, default))
     return values
 
 
 def tensor_pairs(
     layers: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]
 ) -> dict[str, tuple[Any, ...]]:
-    """Return the tensors with these names of each module; raise ZooError if there are others."""
+    """Return the matrices with these names of each module.
+
+    Raises:
+        ZooError: if there are others, or one is not a matrix with rows and columns.
+    """
     found = {}
     for module, tensors in layers.items():
         if set(tensors) != set(names):
             raise ZooError(
-                f"{module} has the tensors {', '.join(sorted(tensors))}; expected "
+                f"{module} has the tensors {truncate(', '.join(sorted(tensors)), 200)}; expected "
                 f"{', '.join(names)}"
             )
+        for name in names:
+            if tensors[name].dim() != 2 or not tensors[name].numel():
+                shape = list(tensors[name].shape)
+                raise ZooError(f"{module}: {name} has the shape {shape}, which is not a matrix")
         found[module] = tuple(tensors[name] for name in names)
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
+import torch
 from pydantic import Field
 from torch import nn
 
@@ -36,9 +37,10 @@ class PrefixLayer(AdapterLayer):
         queries = module.query(inputs[0]).unflatten(-1, (module.heads, -1)).transpose(1, 2)
         scores = queries @ self.keys.transpose(-1, -2) * module.head_dim**-0.5  # [B, H, T, P]
         attended = scores.softmax(dim=-1) @ self.values  # [B, H, T, d]
-        added = module.project_output(self.gate.tanh()[:, None, None] * attended)
-        if module.out.bias is not None:
-            added = added - module.out.bias
+        gated = self.gate.tanh()[:, None, None] * attended
+        # Without the bias of the projection, also if the projection is adapted.
+        bias = module.project_output(torch.zeros_like(gated[:1, :, :1]))
+        added = module.project_output(gated) - bias
         return output._replace(context=output.context + added)
 
     def merge(self, module: nn.Module) -> None:

@@ -41,6 +41,7 @@ class CtcRecogniser(FrameModel):
     """
 
     name: ClassVar[str] = "ctc-recogniser"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     paper: ClassVar[str] = (
         "Graves et al. 2006, Connectionist Temporal Classification: Labelling Unsegmented "
         "Sequence Data with Recurrent Neural Networks"

@@ -56,6 +56,7 @@ class JointCtcSearch(Sampler):
             )
         self.weight = weight
         self.width, self.groups = self.search.width, self.search.groups
+        self.min_vocab = self.search.min_vocab
         self.scorer: PrefixScorer | None = None
 
     def with_frames(self, logprobs: Tensor, mask: Tensor, *, blank: int) -> JointCtcSearch:

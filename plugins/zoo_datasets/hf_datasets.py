@@ -31,6 +31,7 @@ from zoo_datasets.columns import (
     make_example,
     missing_column,
 )
+from zoo_datasets.table_file import TableFile
 
 T = TypeVar("T")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
@@ -39,18 +40,20 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 class HfDatasets(Dataset):
     """A dataset of the Hugging Face library ``datasets`` (extra ``datasets``).
 
-    The dataset is a folder that ``save_to_disk`` wrote, or a repository of the Hub, which is
-    downloaded to the cache of the library. Code of a repository is never run. The library decodes
-    nothing: images and audio are read as those of other datasets are.
+    The dataset is a Parquet or Arrow file (``.parquet``, ``.arrow``), a folder that
+    ``save_to_disk`` wrote, or a repository of the Hub, which is downloaded to the cache of the
+    library. Code of a repository is never run. The library decodes nothing: images and audio are
+    read as those of other datasets are. Files need pyarrow only, which is in the extra, too.
 
     Args:
-        path: an existing folder, or ``org/name`` on the Hub. Names without an organisation are
-            rejected: some are readers of the library, which read files of the current folder.
+        path: an existing file or folder, or ``org/name`` on the Hub. Names without an organisation
+            are rejected: some are readers of the library, which read files of the current folder.
         fields: for each field a ``column`` (``a.b`` for the key b of the column a) and its
             ``content``: text (default), texts, label, labels, number, numbers, image or audio.
             ``columns`` instead of ``column`` names the columns of a list of texts. Labels of the
             type ``ClassLabel`` are replaced by their names.
-        split: name of the split, such as ``train``; of a folder with one split it is not used.
+        split: name of the split, such as ``train``; of a file, or a folder with one split, it is
+            not used.
         config: name of the configuration on the Hub.
 
     Fields:
@@ -74,12 +77,17 @@ class HfDatasets(Dataset):
         return declare_fields(self.columns)
 
     def open(self, *, evaluation: bool = False) -> Examples:
+        path = expand_path(self.path)
+        if path.is_file():
+            return _Rows(TableFile(path, column_names(self.columns)), self.columns, self.path)
         return _Rows(self._load(), self.columns, f"{self.path}[{self.split}]")
 
     def _load(self) -> Any:
         folder = expand_path(self.path)
         if not folder.is_dir() and not _REPOSITORY.fullmatch(self.path):
-            raise DataError("it is neither an existing folder nor org/name on the Hub", self.path)
+            raise DataError(
+                "it is neither an existing file or folder nor org/name on the Hub", self.path
+            )
         datasets = _import_datasets()
         try:
             if not folder.is_dir():
@@ -117,7 +125,7 @@ class _Rows(Examples):
                 raise missing_column(column, rows.column_names, name)
         self.features = rows.features
         # Rows of Arrow tables are not decoded, whatever the types of their columns.
-        self.rows = rows.with_format("arrow")
+        self.rows = rows if isinstance(rows, TableFile) else rows.with_format("arrow")
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -26,7 +26,7 @@ class OutputLayer:
 
     output: Annotated[int, Field(ge=1)] | None = None
     output_heads: Annotated[int, Field(ge=1, le=256)] | None = None
-    merge: Literal["mean", "concat"] = "mean"
+    merge: Literal["concat", "mean"] = "mean"
 
 
 class GraphAttention(Encoder):

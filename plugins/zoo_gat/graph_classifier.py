@@ -36,6 +36,7 @@ class GraphClassifier(Model):
     """
 
     name: ClassVar[str] = "graph-classifier"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     paper: ClassVar[str] = (
         "Xu et al. 2019, How Powerful are Graph Neural Networks?, arXiv:1810.00826"
     )

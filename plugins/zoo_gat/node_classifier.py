@@ -43,6 +43,7 @@ class NodeClassifier(Model):
     """
 
     name: ClassVar[str] = "node-classifier"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     version: ClassVar[int] = 2
     paper: ClassVar[str] = "Veličković et al. 2018, Graph Attention Networks, arXiv:1710.10903"
     test_params: ClassVar[Mapping[str, Any]] = {

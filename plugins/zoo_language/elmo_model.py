@@ -7,7 +7,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import BatchSchema, Blueprint, Embedding, OutputSchema, TensorSchema
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    InvalidParameter,
+    OutputSchema,
+    TensorSchema,
+)
 from zoo_language.bilm_layers import BiLMLayers
 
 
@@ -22,8 +29,8 @@ class ElmoModel(Model):
     starts with states of zeros.
 
     Args:
-        embedding: embedding of the inputs, for example `character-cnn`; its width is the width of
-            the LSTM projections.
+        embedding: embedding of the inputs with one vector for each, for example `character-cnn`;
+            its width is the width of the LSTM projections.
         lstm: LSTM layers of both directions.
         vocab: number of words to predict.
 
@@ -35,6 +42,7 @@ class ElmoModel(Model):
     """
 
     name: ClassVar[str] = "elmo"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     paper: ClassVar[str] = (
         "Peters et al. 2018, Deep Contextualized Word Representations, arXiv:1802.05365"
     )
@@ -49,6 +57,13 @@ class ElmoModel(Model):
         super().__init__()
         self.vocab = vocab
         self.embedding = embedding.build()
+        dims = self.embedding.input_schema().dims
+        if dims is not None and dims[1:2] != ("S",):
+            raise InvalidParameter(
+                "embedding",
+                f"embedding '{self.embedding.name}' does not return one vector for each input, so "
+                "there is no word for each vector",
+            )
         self.lstm = lstm.build(dim=self.embedding.dim)
         self.out = nn.Linear(self.embedding.dim, vocab)
 
@@ -70,7 +85,8 @@ class ElmoModel(Model):
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         source = self.embedding.input_schema()
-        return {"source": source, "target": TensorSchema(("B", "S"), "integer", below=self.vocab)}
+        target = TensorSchema(("B", "S"), "integer", below=self.vocab, optional=inference)
+        return {"source": source, "target": target}
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(logits="token")

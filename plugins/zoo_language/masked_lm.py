@@ -41,6 +41,7 @@ class MaskedLM(EncoderModel):
     """
 
     name: ClassVar[str] = "masked-lm"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     paper: ClassVar[str] = "Devlin et al. 2019, BERT, arXiv:1810.04805"
 
     def __init__(

@@ -1,6 +1,7 @@
 """Sentence encoder."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -15,6 +16,7 @@ from zoo.plugin import (
     Embedding,
     Encoder,
     FromParent,
+    InvalidParameter,
     Linear,
     Memory,
     OutputSchema,
@@ -55,6 +57,25 @@ class VectorProjection(nn.Module):
         return torch.tanh(mapped) if self.activation == "tanh" else mapped
 
 
+@dataclass(frozen=True)
+class EmbeddingOptions:
+    """What `SentenceEncoder.embed` returns; the model documents it."""
+
+    prompts: Mapping[str, str] | None = None
+    default_prompt: str | None = None
+    include_prompt: bool = True
+    truncate_dim: Annotated[int, Field(ge=1)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.default_prompt is not None and self.default_prompt not in (self.prompts or ()):
+            names = ", ".join(self.prompts or ()) or "none"
+            message = f"'{self.default_prompt}' is not the name of a prompt (prompts: {names})"
+            raise InvalidParameter("default_prompt", message)
+
+
+DEFAULT_OPTIONS = EmbeddingOptions()
+
+
 class SentenceEncoder(EncoderModel):
     r"""Sentence encoder: pools the states of an encoder into one vector per text.
 
@@ -78,6 +99,11 @@ class SentenceEncoder(EncoderModel):
         scale: factor of the cosine similarities (inverse temperature); not used with scores.
         scores: whether each pair has a score, usually from 0 to 1.
         projections: dense layers after the pooling, in order.
+        prompts: texts by name that `zoo.embed` inserts before its inputs.
+        default_prompt: name of the prompt that `zoo.embed` uses if none is given.
+        include_prompt: whether the states of a prompt are pooled.
+        truncate_dim: number of features of the vectors that `embed` returns, the first ones, after
+            the normalisation (Kusupati et al. 2022); all if not set.
 
     Shapes:
         batch {source [B, S], target [B, T], the second texts, optional negative [B, N]} -> logits
@@ -87,6 +113,7 @@ class SentenceEncoder(EncoderModel):
     """
 
     name: ClassVar[str] = "sentence-encoder"
+    loss_only: ClassVar[tuple[str, ...]] = ("score",)
     paper: ClassVar[str] = "Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084"
 
     def __init__(
@@ -99,12 +126,15 @@ class SentenceEncoder(EncoderModel):
         scale: Annotated[float, Field(gt=0)] = 20.0,
         scores: bool = False,
         projections: Sequence[Blueprint[VectorProjection]] = (),
+        options: EmbeddingOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__(source, encoder)
         self.pooling = pooling
         self.normalise = normalise
         self.scale = scale
         self.scores = scores
+        self.prompts, self.default_prompt = dict(options.prompts or {}), options.default_prompt
+        self.include_prompt, self.truncate_dim = options.include_prompt, options.truncate_dim
         self.projections = nn.ModuleList()
         width = self.encoder.output_dim
         for projection in projections:
@@ -112,11 +142,20 @@ class SentenceEncoder(EncoderModel):
             self.projections.append(built)
             width = built.output_dim
 
-    def embed(self, batch: Batch) -> Tensor:
-        """Return vectors [B, D] for a batch {source [B, S]}."""
+    def embed(
+        self, batch: Batch, *, prompt_length: int = 0, truncate_dim: int | None = None
+    ) -> Tensor:
+        """Return vectors [B, D] for a batch {source [B, S]}.
+
+        Args:
+            prompt_length: number of tokens of the prompt that the texts begin with, which are not
+                pooled if `include_prompt` is false.
+            truncate_dim: replaces that of the model.
+        """
         self.check_batch(batch, inference=True)
-        pooled = self._vectors(batch["source"])
-        return F.normalize(pooled, dim=-1) if self.normalise else pooled
+        pooled = self._vectors(batch["source"], 0 if self.include_prompt else prompt_length)
+        vectors = F.normalize(pooled, dim=-1) if self.normalise else pooled
+        return vectors[:, : truncate_dim or self.truncate_dim]
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         source = self.source.input_schema()
@@ -139,8 +178,14 @@ class SentenceEncoder(EncoderModel):
             cosines, scores = (sources * targets).sum(dim=-1), batch["score"]  # [B]
             mask = torch.ones_like(scores[:, None], dtype=torch.bool)
             return Outputs(cosines[:, None, None], scores[:, None, None], mask, extras=vectors)
-        if "negative" in batch:
-            targets = torch.cat([targets, self._unit_vectors(batch["negative"])])  # [2B, D]
+        negatives = (
+            {"negative": self._unit_vectors(batch["negative"])} if "negative" in batch else {}
+        )
+        whole = self.whole_batch({**vectors, **negatives})
+        sources, targets = whole["source_vectors"], whole["target_vectors"]
+        vectors = {"source_vectors": sources, "target_vectors": targets}
+        if "negative" in whole:
+            targets = torch.cat([targets, whole["negative"]])  # [2B, D]
         logits = self.scale * sources @ targets.T
         labels = torch.arange(len(sources), device=sources.device)[:, None]
         mask = torch.ones_like(labels, dtype=torch.bool)
@@ -159,20 +204,27 @@ class SentenceEncoder(EncoderModel):
     def _unit_vectors(self, inputs: Tensor) -> Tensor:
         return F.normalize(self._vectors(inputs), dim=-1)
 
-    def _vectors(self, inputs: Tensor) -> Tensor:
-        """Return the vectors [B, D] of texts [B, S], before normalisation."""
-        vectors = self._pool(self.encode(inputs))
+    def _vectors(self, inputs: Tensor, skip: int = 0) -> Tensor:
+        """Return the vectors [B, D] of texts [B, S], before normalisation.
+
+        Args:
+            skip: number of tokens at the start that are not pooled.
+        """
+        vectors = self._pool(self.encode(inputs), skip)
         for projection in self.projections:
             vectors = projection(vectors)
         return vectors
 
-    def _pool(self, memory: Memory) -> Tensor:
+    def _pool(self, memory: Memory, skip: int) -> Tensor:
         if self.pooling == "first":
-            return memory.states[:, 0]
+            return memory.states[:, skip if skip < memory.states.shape[1] else 0]
         if self.pooling == "last":
             last = (memory.mask.sum(dim=1) - 1).clamp(min=0)
             return memory.states[torch.arange(len(last), device=last.device), last]
         valid = memory.mask[..., None]
+        if skip:
+            positions = torch.arange(valid.shape[1], device=valid.device)
+            valid = valid & (positions >= skip)[:, None]
         if self.pooling == "max":
             return memory.states.masked_fill(~valid, float("-inf")).amax(dim=1)
         return memory.states.masked_fill(~valid, 0.0).sum(dim=1) / valid.sum(dim=1).clamp(1)

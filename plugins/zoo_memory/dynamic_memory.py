@@ -56,6 +56,7 @@ class DynamicMemory(Model):
     """
 
     name: ClassVar[str] = "dynamic-memory"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     paper: ClassVar[str] = (
         "Kumar et al. 2016, Ask Me Anything: Dynamic Memory Networks, arXiv:1506.07285"
     )

@@ -69,6 +69,7 @@ class MemoryNetwork(Model):
     """
 
     name: ClassVar[str] = "memory-network"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     version: ClassVar[int] = 2
     paper: ClassVar[str] = "Sukhbaatar et al. 2015, End-To-End Memory Networks, arXiv:1503.08895"
     weight_roles: ClassVar[Mapping[str, str]] = {"times": "embedding"}

@@ -52,6 +52,7 @@ class Tagger(Model):
     """
 
     name: ClassVar[str] = "tagger"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Graves, Wayne and Danihelka 2014, Neural Turing Machines, arXiv:1410.5401"

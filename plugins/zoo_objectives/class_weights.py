@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from zoo import ZooError
-from zoo.plugin import suggest
+from zoo.plugin import InvalidParameter, suggest
 
 ClassWeights = Literal["balanced"] | list[float] | dict[str, float]
 
@@ -36,5 +36,6 @@ def by_name(names: Sequence[str], weights: Mapping[str, float]) -> list[float]:
     """Return the weight of each class, 1 for those that are not named."""
     for name in weights:
         if name not in names:
-            raise ZooError(f"class_weights names the class '{name}'{suggest(name, names)}")
+            message = f"class_weights names the class '{name}'{suggest(name, names)}"
+            raise InvalidParameter("class_weights", message)
     return [weights.get(name, 1.0) for name in names]

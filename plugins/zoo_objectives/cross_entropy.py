@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Outputs, ZooError
-from zoo.plugin import Objective, OutputRequirement, full_precision
+from zoo import Outputs
+from zoo.plugin import InvalidParameter, Objective, OutputRequirement, full_precision
 from zoo_objectives.class_weights import ClassWeights, balanced, by_name, check_weights
 
 
@@ -59,14 +59,7 @@ class CrossEntropy(Objective):
 
     def fit(self, targets: Any) -> dict[str, Any]:
         given = self.class_weights
-        if given is None:
-            return {}
-        if isinstance(given, list):
-            if len(given) != len(targets.names):
-                raise ZooError(
-                    f"class_weights has {len(given)} weights, but the model has "
-                    f"{len(targets.names)} classes"
-                )
+        if given is None or isinstance(given, list):
             return {}
         if isinstance(given, dict):
             return {"class_weights": by_name(targets.names, given)}
@@ -101,9 +94,16 @@ class CrossEntropy(Objective):
         if self.class_weights is None:
             return None
         if self.weights is None:
-            raise ZooError(
+            raise InvalidParameter(
+                "class_weights",
                 f"class_weights is {self.class_weights!r}, which 'zoo train' replaces by a weight "
-                "for each class ID; pass a list of weights"
+                "for each class ID; pass a list of weights",
+            )
+        if len(self.weights) != logits.shape[-1]:
+            raise InvalidParameter(
+                "class_weights",
+                f"class_weights has {len(self.weights)} weights, but the model has "
+                f"{logits.shape[-1]} classes",
             )
         return self.weights.to(logits)
 

@@ -87,6 +87,10 @@ class TextEncoder:
             if not isinstance(text, str):
                 raise DataError(f"expected a text, found {truncate(repr(text), 80)}")
         lowered = [text.lower() for text in texts] if self.lowercase else texts
+        if self.truncate and self.max_length is not None:
+            # Start or end tokens that the tokenizer adds are removed, so one more may be needed.
+            length = self.max_length + len(self.schema.prefix) + len(self.schema.suffix)
+            lowered = [self.tokenizer.start_of(text, length) for text in lowered]
         rows = self.tokenizer.encode_plain(lowered, self.schema)
         return [self._check(row, text) for row, text in zip(rows, texts, strict=True)]
 

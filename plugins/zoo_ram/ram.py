@@ -93,6 +93,7 @@ class RAM(Model):
     """
 
     name: ClassVar[str] = "ram"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     version: ClassVar[int] = 2
     paper: ClassVar[str] = "Mnih et al. 2014, Recurrent Models of Visual Attention, arXiv:1406.6247"
     test_params: ClassVar[Mapping[str, Any]] = {"retina": {"size": 3, "scales": 2}, "glimpses": 3}

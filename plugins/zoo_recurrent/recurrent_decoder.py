@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,7 @@ class RecurrentDecoder(Decoder):
     cells: CellStack
     out: nn.Linear
     tied = False
+    input_parts: ClassVar[tuple[str, ...]] = ("initial",)
 
     def __init__(
         self,

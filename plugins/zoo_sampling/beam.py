@@ -62,7 +62,7 @@ class Beam(Sampler):
         early_stopping: EarlyStopping = False,
         n_best: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
-        self.width = width
+        self.width = self.min_vocab = width
         self.config = BeamConfig(length_penalty, length_norm, early_stopping)
         self.n_best = validate_n_best(n_best, width)
 

@@ -70,6 +70,7 @@ class DiverseBeam(Sampler):
         if groups < 1 or width % groups:
             raise ZooError(f"groups ({groups}) must divide width ({width})")
         self.groups = groups
+        self.min_vocab = width // groups
         self.diversity = diversity
         self.config = BeamConfig(length_penalty, length_norm, early_stopping)
 

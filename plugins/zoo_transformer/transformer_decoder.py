@@ -67,6 +67,7 @@ class TransformerDecoder(Decoder):
     name: ClassVar[str] = "transformer"
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
     supports_segments: ClassVar[bool] = True
+    input_parts: ClassVar[tuple[str, ...]] = ("embedding_norm",)
 
     # Without projections, the source must have the width of the embedding.
     test_params: ClassVar[Mapping[str, Any]] = {

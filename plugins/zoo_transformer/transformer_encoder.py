@@ -61,6 +61,7 @@ class TransformerEncoder(Encoder):
 
     name: ClassVar[str] = "transformer"
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
+    input_parts: ClassVar[tuple[str, ...]] = ("embedding_norm", "map")
 
     def __init__(
         self,

@@ -97,6 +97,7 @@ class Classifier(Model):
     """
 
     name: ClassVar[str] = "classifier"
+    loss_only: ClassVar[tuple[str, ...]] = ("target",)
     version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words, arXiv:2010.11929"

@@ -81,10 +81,11 @@ class TwoTowers(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         sources, targets = (self._vectors(batch, side) for side in ("source", "target"))
+        vectors = self.whole_batch({"source_vectors": sources, "target_vectors": targets})
+        sources, targets = vectors["source_vectors"], vectors["target_vectors"]
         logits = self.log_scale.exp() * (sources @ targets.T)
         logits = logits if self.bias is None else logits + self.bias
         labels = torch.arange(len(sources), device=sources.device)[:, None]
-        vectors = {"source_vectors": sources, "target_vectors": targets}
         return Outputs(
             logits[:, None], labels, torch.ones_like(labels, dtype=torch.bool), extras=vectors
         )

@@ -7,6 +7,7 @@ from torch import nn
 import zoo
 from zoo.adapters import attach, detach, find_adapters, reset_adapters
 from zoo_adapters.lora import Lora
+from zoo_adapters.module_copy import ModuleCopy
 
 LORA = {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]}
 
@@ -56,6 +57,21 @@ def test_a_pattern_without_a_match_is_reported_once_by_a_training(tmp_path):
         zoo.train(spec, output=tmp_path / "run")
     found = [problem for problem in caught.value.problems if "nothing" in problem.message]
     assert len(found) == 1
+
+
+def test_two_copies_of_a_module_are_refused_with_the_line_of_the_second(tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        "extends: bert-tiny\nname: mine\nadapters:\n"
+        "  first: {type: module-copy, targets: ['*.query']}\n"
+        "  second:\n    type: module-copy\n    targets: [encoder.blocks.1]\n"
+    )
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check(spec)
+    (problem,) = caught.value.problems
+    assert (problem.place.line, problem.path) == (7, "adapters.second.targets")
+    expected = "output of encoder.blocks.1.attention.query is already replaced by adapter 'first'"
+    assert expected in problem.message
 
 
 def test_all_problems_of_adapters_are_reported_together():
@@ -110,3 +126,33 @@ def test_detached_adapters_leave_no_hooks():
     detach(model)
     assert not find_adapters(model)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_a_copied_module_has_no_hooks():
+    model = _adapted()
+    query = model.encoder.blocks[0].attention.query
+    calls = []
+    query.register_forward_hook(lambda *_: calls.append(1))
+    attach(model, "b", ModuleCopy(targets=["encoder.blocks.0.attention.query"]))
+    layer = model.adapters.b.layers.get_submodule("encoder.blocks.0.attention.query")
+    assert not layer.module._forward_hooks
+    query(torch.ones(query.in_features))
+    assert calls == [1]
+
+
+@torch.no_grad()
+def test_adapters_of_a_module_adapt_its_copy_in_any_order():
+    outputs = []
+    for kinds in ((Lora, ModuleCopy), (ModuleCopy, Lora)):
+        model = nn.Module()
+        model.layer = nn.Linear(2, 2)
+        for kind in kinds:
+            attach(model, kind.__name__, kind(targets=["layer"]))
+        model.adapters.ModuleCopy.layers.layer.module.weight.copy_(torch.eye(2))
+        model.adapters.ModuleCopy.layers.layer.module.bias.fill_(1.0)
+        low_rank = model.adapters.Lora.layers.layer
+        low_rank.A.fill_(0.25)
+        low_rank.B.fill_(0.5)
+        outputs.append(model.layer(torch.tensor([1.0, 2.0])))
+    # [1, 2] + 1, and s B A x = 2 * 0.5 * 8 * 0.25 * (1 + 2)
+    assert outputs[0].tolist() == outputs[1].tolist() == [8.0, 9.0]

@@ -53,6 +53,15 @@ def test_an_unknown_name_is_rejected(model):
         zoo.use_adapters(model, "c")
 
 
+def test_two_copies_of_a_module_are_switched_but_not_combined(model):
+    for name in ("c", "d"):
+        zoo.adapt(model, {"type": "module-copy", "targets": ["*.query"]}, name=name)
+    with pytest.raises(zoo.ZooError, match=r"query is already replaced by adapter 'c'; .*'d'"):
+        zoo.use_adapters(model, "c", "d")
+    assert [name for name, each in find_adapters(model).items() if each.enabled] == ["d"]
+    zoo.use_adapters(model, "a", "c")
+
+
 def test_accelerations_are_renewed_because_captured_graphs_contain_adapters(model):
     zoo.accelerate(model)
     before = _accelerations(model)

@@ -1,11 +1,13 @@
 """The attention paths that ``zoo check`` prints; test_verbs tests the rest of the command."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 from typer.testing import CliRunner
 
+import zoo
 from zoo.cli.main import app
 
 
@@ -37,3 +39,23 @@ def test_a_file_that_cannot_be_read_is_reported_without_importing_torch(tmp_path
         assert done.returncode == 1
         assert message in done.stderr
         assert "AssertionError" not in done.stderr
+
+
+def test_the_parts_of_a_saved_model_are_printed(tmp_path):
+    adapters = ["adapters={extra: {type: lora, targets: ['*.query'], rank: 2}}"]
+    path = zoo.save(zoo.compose("gpt2-tiny", overrides=adapters), tmp_path / "model.safetensors")
+    done = CliRunner().invoke(app, ["check", str(path)])
+    assert done.exit_code == 0, done.output
+    spec = CliRunner().invoke(app, ["check", "gpt2-tiny", "--set", adapters[0]]).output
+    tree = spec.partition("B batch")[0]
+    assert tree in done.output
+    assert "\ntrained: 128 parameters; frozen: 5,488\n" in done.output
+    printed = CliRunner().invoke(app, ["check", str(path), "--json"]).output
+    assert json.loads(printed)["trained"]["parameters"] == 128
+
+
+def test_options_of_specs_are_not_for_saved_models(tmp_path):
+    path = zoo.save(zoo.compose("gpt2-tiny"), tmp_path / "model.safetensors")
+    done = CliRunner().invoke(app, ["check", str(path), "--set", "model.bos=1"])
+    assert done.exit_code != 0
+    assert "is a model with weights; --set and --from are for specs" in str(done.exception)

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -37,6 +39,52 @@ def test_train_prints_a_summary_and_an_example(corpus, tmp_path):
         "decoded the cat sat",
     ]
     assert Tokenizer(output.read_text()).encode(["THE mat"]) == [[2, 4]]
+
+
+SPEC = {
+    "zoo": 1,
+    "name": "shakespeare",
+    "extends": "lm-small",
+    "model": {"embedding": {"vocab": 40, "dim": 8}},
+    "preprocessing": {"target": {"type": "text", "tokenizer": "t.json"}},
+    "train": {
+        "data": {"type": "plain-text", "files": "play.txt", "unit": "document"},
+        "optimiser": {"type": "adamw", "lr": 1e-3},
+        "steps": 1,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word", "decoded"),
+    [
+        (["--for", "play.yaml"], "text", "ab\n\tc"),
+        (["play.txt", "--for", "play.yaml"], "text", "ab\n\tc"),
+        (["play.txt", "--unit", "document"], "text", "ab\n\tc"),
+        (["play.txt", "--unit", "line", "--for", "play.yaml"], "line", "ab\tc"),
+        (["play.txt"], "line", "ab\tc"),
+    ],
+)
+def test_documents_are_read_with_their_line_breaks(tmp_path, monkeypatch, arguments, word, decoded):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "play.txt").write_text("ab\n\tc\n")
+    (tmp_path / "play.yaml").write_text(json.dumps(SPEC))
+    printed = run("train", *arguments, "-o", "t.json", "--type", "characters").splitlines()
+    assert f"tokens per {word} (of the first 10,000 {word}s)" in printed[1]
+    assert printed[2] == "text    ab"
+    tokenizer = Tokenizer((tmp_path / "t.json").read_text())
+    assert tokenizer.decode(tokenizer.encode(["ab\n\tc"])[0]) == decoded
+
+
+def test_files_or_a_spec_are_needed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "play.yaml").write_text(json.dumps(SPEC))
+    with pytest.raises(ZooError, match="expected text files, or --for SPEC, whose training data"):
+        run("train", "-o", "t.json")
+    with pytest.raises(ZooError, match="--column is for text files; the texts are those of --for"):
+        run("train", "-o", "t.json", "--for", "play.yaml", "--column", 1)
+    with pytest.raises(ZooError, match="'lm-small' has no section train whose data has texts"):
+        run("train", "-o", "t.json", "--for", "lm-small")
 
 
 def test_train_for_a_spec_uses_its_special_tokens(corpus, tmp_path):

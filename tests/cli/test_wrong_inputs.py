@@ -31,7 +31,7 @@ print(json.dumps(results))
 """
 # The commands with a file, folder or name as {}, and the sorts of input that are valid.
 VERBS = {
-    "check": (["check", "{}"], {"spec"}),
+    "check": (["check", "{}"], {"spec", "model"}),
     "compose": (["compose", "{}", "-o", "{out}"], {"spec"}),
     "show": (["show", "{}"], set()),
     "demo --train": (["demo", "--train", "{}"], {"spec"}),
@@ -141,7 +141,10 @@ def test_every_command_rejects_every_wrong_input_in_a_few_lines(files, run_all):
 
 # The arguments, and words of the message.
 MISSES = [
-    (["check", "model.safetensors"], ["is a model", "expected a spec file", "zoo info"]),
+    (
+        ["compose", "model.safetensors", "-o", "x.safetensors"],
+        ["is a model", "expected a spec file", "zoo info"],
+    ),
     (["import", "w", "--spec", "x", "--map", "model.safetensors"], ["no such file"]),
     (["export", "model.safetensors", "o", "--map", "model.safetensors"], ["expected a map file"]),
     (["catalogue", "--catalogue", "."], ["is a directory; expected a catalogue file"]),

@@ -51,11 +51,43 @@ def test_a_file_of_the_standard_library_has_the_known_values(tmp_path):
     assert read_audio(path).samples.tolist() == [0.0, 0.5, -1.0]
 
 
-def test_an_incomplete_file_has_the_samples_that_are_there(tmp_path):
+@pytest.mark.parametrize("read", [read_audio, audio_length])
+def test_a_truncated_file_is_rejected(tmp_path, read):
     path = tmp_path / "a.wav"
     soundfile.write(path, SAMPLES[:, 0], 8_000, subtype="PCM_16")
     path.write_bytes(path.read_bytes()[:-11])
-    assert len(read_audio(path).samples) == audio_length(path) == 44
+    with pytest.raises(
+        DataError, match=r"truncated: its header says 50 samples .* has 44"
+    ) as error:
+        read(path)
+    assert error.value.origin == str(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "reason"),
+    [(".ogg", "its last Ogg page"), (".aiff", "its header says [0-9,]+ bytes"), (".flac", "lost")],
+)
+def test_truncated_files_of_other_formats_are_rejected(tmp_path, suffix, reason):
+    path = tmp_path / f"a{suffix}"
+    soundfile.write(path, np.zeros(60_000), 8_000)
+    content = path.read_bytes()
+    assert len(read_audio(path).samples) == len(read_audio(content).samples) == 60_000
+    for length in (len(content) - 1, len(content) // 2):
+        path.write_bytes(content[:length])
+        with pytest.raises(DataError, match=reason):
+            read_audio(path)
+        with pytest.raises(DataError, match=reason):
+            read_audio(content[:length])
+
+
+@pytest.mark.parametrize("size", [0x7FFFFFFF, 0xFFFFFFFF])
+def test_a_file_that_was_written_to_a_pipe_has_the_samples_that_are_there(tmp_path, size):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, SAMPLES[:, 0], 8_000, subtype="PCM_16")
+    content = path.read_bytes()
+    position = content.index(b"data") + 4
+    path.write_bytes(content[:position] + size.to_bytes(4, "little") + content[position + 4 :])
+    assert len(read_audio(path).samples) == audio_length(path) == 50
 
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])

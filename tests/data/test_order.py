@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from zoo.data.order import block_layout, epoch_order, random_generator, split_batch
 from zoo.spec.training import Batching
@@ -23,7 +23,7 @@ def _order(lengths, batching, **options):
     return epoch_order(len(lengths), lengths, batching, **options)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(LENGTHS, BATCHINGS, st.integers(0, 3), st.booleans())
 def test_each_row_is_in_one_batch_and_no_batch_exceeds_its_limit(
     lengths, batching, epoch, evaluation
@@ -41,7 +41,7 @@ def test_each_row_is_in_one_batch_and_no_batch_exceeds_its_limit(
         assert order.rows.tolist() == list(range(len(lengths)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(LENGTHS, st.integers(1, 7), st.booleans())
 def test_shares_are_a_partition_of_balanced_sizes(lengths, shares, is_sorted):
     rows = np.random.default_rng(0).permutation(len(lengths))

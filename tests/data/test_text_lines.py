@@ -1,7 +1,10 @@
+import bz2
 import gzip
+import lzma
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 
@@ -100,3 +103,28 @@ def test_utf_16_is_named(tmp_path, encoding):
     (tmp_path / "a.txt").write_bytes("\ufeffone\ntwo\n".encode(encoding))
     with pytest.raises(DataError, match=r"a\.txt:1: the file is UTF-16; convert it to UTF-8"):
         TextLines(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"PAR1\x15\x04\x15", "Parquet, not text; use the dataset hf-datasets"),
+        (b"ARROW1\0\0", "Arrow, not text; use the dataset hf-datasets"),
+        (gzip.compress(b"a\n"), "compressed by gzip; its name must end in .gz"),
+        (bz2.compress(b"a\n"), "compressed by bzip2; its name must end in .bz2"),
+        (lzma.compress(b"a\n"), "compressed by xz; its name must end in .xz"),
+        (b"\x28\xb5\x2f\xfd\x04", "compressed by Zstandard"),
+        (b"PK\x03\x04\x14", "an Excel workbook (.xlsx), not text"),
+        (b"SQLite format 3\0", "an SQLite database"),
+    ],
+)
+def test_binary_files_are_rejected_with_their_format(tmp_path, content, reason):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(reason)):
+        TextLines(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("text", ["PAR1 a", "BZh a", "ARROW1 a", "PK a", "SQLite"])
+def test_texts_that_begin_like_binary_files_are_read(tmp_path, text):
+    (tmp_path / "a.txt").write_text(text)
+    assert list(TextLines(tmp_path / "a.txt")) == [text]

@@ -190,3 +190,17 @@ def test_the_parameter_model_may_be_on_the_meta_device(corpus):
     with torch.device("meta"):
         model = zoo.load_spec(SPEC).sections.model.build()
     assert zoo.train_tokenizer(corpus, model=model).special["<pad>"] == 1
+
+
+def test_the_line_breaks_of_documents_are_tokens(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("ab\n\tc\r\n")
+    lines = Tokenizer(zoo.train_tokenizer(path, type="characters").json)
+    assert lines.unknown(["ab\n\tc"]) == ["\n"]
+    document = Tokenizer(zoo.train_tokenizer(path, type="characters", unit="document").json)
+    assert document.unknown(["ab\n\tc"]) == []
+    for wrong in ({"column": 1}, {"columns": ["a"]}):
+        with pytest.raises(ZooError, match="unit is 'document'; columns need unit 'line'"):
+            zoo.train_tokenizer(path, unit="document", **wrong)
+    with pytest.raises(ZooError, match="unit is 'page'; expected one of line, document"):
+        zoo.train_tokenizer(path, unit="page")

@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import pytest
@@ -24,11 +25,12 @@ def train(tmp_path, monkeypatch):
     """Return a function that trains on a text, with a tokenizer of the letters a to d."""
     monkeypatch.chdir(tmp_path)
 
-    def train(text):
+    def train(text, data=SPEC["train"]["data"], **section):
         (tmp_path / "letters.txt").write_text("abcd\n")
-        (tmp_path / "train.txt").write_text(text)
+        (tmp_path / "train.txt").write_text(text, newline="")
         zoo.train_tokenizer("letters.txt", "letters.json", type="characters", special=SPECIAL)
-        return zoo.train(SPEC, output="run", device="cpu")
+        spec = SPEC | {"train": SPEC["train"] | {"data": data, **section}}
+        return zoo.train(spec, output="run", device="cpu")
 
     return train
 
@@ -38,7 +40,26 @@ def test_many_unknown_tokens_are_reported(train):
         train("aBCD\nBCDa\n")
 
 
-def test_few_unknown_tokens_are_not(train):
+def test_few_unknown_tokens_are_reported_with_share_and_symbols(train):
+    with pytest.warns(zoo.ZooWarning, match=r"^0\.99% of .*\(2 of 202, in 2 ex.*: 'é' \(2\);"):
+        train("abcd" * 25 + "é\n" + "abcd" * 25 + "é\n")
+
+
+@pytest.mark.parametrize("symbol", ["\n", "\t", "  ", "\r", "e\u0301"])
+def test_unknown_white_space_and_marks_are_named(train, symbol):
+    data = {"type": "plain-text", "files": "train.txt", "unit": "document"}
+    with pytest.warns(zoo.ZooWarning, match=re.escape(f"{symbol[-1]!r} (")):
+        train(f"abcd{symbol}dcba\n", data)
+
+
+def test_known_texts_are_not_reported(train):
     with warnings.catch_warnings():
         warnings.simplefilter("error", zoo.ZooWarning)
-        train("abcdabcdabcdx\n")
+        train("abcdabcdabcd\n")
+
+
+def test_unknown_tokens_of_validation_data_are_reported(train, tmp_path):
+    (tmp_path / "valid.txt").write_text("abc\nabx\n")
+    validation = {"type": "plain-text", "files": "valid.txt"}
+    with pytest.warns(zoo.ZooWarning, match=r"in 2 examples of the validation data\): 'x' \(1\)"):
+        train("abcd\n", validation=validation)

@@ -94,6 +94,23 @@ def test_the_same_type_keeps_the_parameters_of_the_training():
         find({"type": "storeis", "files": "test.txt"})
 
 
+def test_another_file_of_a_split_is_evaluated_as_a_whole():
+    table = {"type": "csv", "file": "all.csv", "fields": {"target": {"column": "t"}}}
+    trained = {"type": "split", "part": "held-out", "data": table, "fraction": 0.2}
+    nested = {"type": "split", "part": "held-out", "data": trained}
+    for base in (trained, nested):
+        find = functools.partial(find_dataset, {"test": base}, None, registry=default_registry())
+        found = find({"file": "test.csv", "quoting": False})
+        assert found.resolve() == {"type": "csv", **table, **found.resolve(), "file": "test.csv"}
+        assert (found.build().file, found.build().quoting) == ("test.csv", False)
+        assert found.build().fields() == find({}).build().fields()
+        kept = find({"fraction": 0.5}).build()
+        assert (kept.fraction, kept.part) == (0.5, "held-out")
+        for wrong in ("data.file", "files"):
+            with pytest.raises(SpecError, match=rf"unknown.*'?{wrong}.*\bfile\b"):
+                find({wrong: "test.csv"})
+
+
 def test_a_model_that_was_never_saved_needs_a_whole_dataset(folder):
     model = varied_translator(preprocessing=PREPROCESSING).train()
     model.spec = {**model.spec, "metrics": []}

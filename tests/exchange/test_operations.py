@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from zoo.errors import ZooError
 from zoo.exchange.mapping.combine_ops import Add, Join, Split, WeightNorm
@@ -214,7 +214,7 @@ def pipelines(draw):
     return start, steps
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(pipelines(), st.booleans())
 def test_the_inverse_of_any_pipeline_restores_the_tensor(case, shared):
     tensor, steps = case
@@ -227,7 +227,7 @@ def test_the_inverse_of_any_pipeline_restores_the_tensor(case, shared):
     assert torch.equal(again.float(), tensor)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 1))
 def test_the_inverse_of_join_restores_sections(sections, dim):
     parts = [torch.randn((size, 3) if dim == 0 else (3, size)) for size in sections]

@@ -192,6 +192,11 @@ def test_stream_restores_the_modes_after_each_piece(partly_training):
     assert len(modes) > 3
 
 
+def test_one_text_has_its_hypotheses(tokenizer):
+    model = _model("seq2seq", tokenizer)
+    assert zoo.generate(model, "the cat") == zoo.generate(model, ["the cat"])[0]
+
+
 def test_stream_validates_its_arguments_when_called(tokenizer):
     model = _model("seq2seq", tokenizer)
     with pytest.raises(zoo.ZooError, match=r"'beam'.*cannot stream"):
@@ -204,7 +209,7 @@ def test_stream_validates_its_arguments_when_called(tokenizer):
     ("inputs", "options", "message"),
     [
         ([], {}, "inputs is empty"),
-        ("the cat", {}, "inputs is 'the cat'; expected a list of texts"),
+        (7, {}, "inputs is 7; expected a list of texts"),
         ([4, 5], {}, r"inputs is \[4, 5\]; expected .* lists of token IDs"),
         ([[4], "cat"], {}, "input 2 is 'cat'; expected a list of token IDs"),
         ([[4.5]], {}, r"input 1 is \[4.5\]; expected a list of token IDs"),

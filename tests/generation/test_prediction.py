@@ -136,6 +136,8 @@ def test_a_tagger_predicts_the_label_of_each_token():
     assert all(each.label in LABELS and len(each.top) == 3 for each in longer)
     (alone,) = zoo.predict_positions(model, ["the cat"])
     assert [p.label for p in alone] == [p.label for p in short]
+    assert zoo.predict_positions(model, "the cat") == alone
+    assert zoo.predict(classifier(), "the cat") == zoo.predict(classifier(), ["the cat"])[0]
     with pytest.raises(ZooError, match=r"one class for each item; use zoo\.predict_positions"):
         zoo.predict(model, ["the cat"])
     with pytest.raises(ZooError, match="one class for each position"):
@@ -179,6 +181,17 @@ def test_an_empty_line_of_a_file_is_named(verb, saved, tmp_path):
     file.write_text("")
     _, error = invoke(verb, path, "--file", str(file))
     assert error == f"{file} is empty; expected one input per line"
+
+
+@pytest.mark.parametrize("verb", ["predict", "generate"])
+def test_the_name_of_a_file_is_not_classified(verb, saved, tmp_path, monkeypatch):
+    path = saved(classifier())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cat").write_text("the\n")
+    _, error = invoke(verb, path, "the cat", "cat")
+    assert error.startswith("'cat' is a file, but the model takes texts: --file cat reads its")
+    output, error = invoke(verb, path, "-", input="cat\n")
+    assert (output.split()[0].isalnum(), error) == (True, "")
 
 
 def test_predict_prints_the_label_of_each_token(saved):

@@ -154,7 +154,10 @@ def test_wrong_inputs_raise(tmp_path):
     with pytest.raises(DataError, match="input 2: expected an image"):
         zoo.generate(model, [PIXELS, 3])
     with pytest.raises(ZooError, match="expected a list of inputs"):
-        zoo.generate(model, "a.png")
+        zoo.generate(model, 7)
+    with pytest.raises(DataError, match=r"a\.png: it is not a valid PNG"):
+        zoo.generate(model, str(tmp_path / "a.png"))
+    assert zoo.generate(model, PIXELS) == zoo.generate(model, [PIXELS])[0]
     with pytest.raises(ZooError, match="inputs is empty"):
         zoo.generate(model, [])
     plain = zoo.compose({k: v for k, v in captioner().items() if k != "preprocessing"})

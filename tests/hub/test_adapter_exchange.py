@@ -54,6 +54,10 @@ CONFIGS = {
     "dora": ("bert", _lora("query", "dense", use_dora=True)),
     "table": ("bert", _lora("word_embeddings")),
     "whole-modules": ("bert", _lora("query", modules_to_save=["transform.dense"])),
+    "whole-norms": ("bert", _lora("query", modules_to_save=["LayerNorm"])),
+    "whole-tied-table": ("gpt2", _lora("c_proj", fan_in_fan_out=True, modules_to_save=["wte"])),
+    "whole-joined": ("gpt2", _lora("c_proj", fan_in_fan_out=True, modules_to_save=["c_attn"])),
+    "whole-head": ("llama", _lora("q_proj", modules_to_save=["lm_head", "embed_tokens"])),
     "patterns": (
         "bert",
         _lora(
@@ -137,10 +141,33 @@ def test_imported_and_exported_adapters_have_the_outputs_of_peft(case, bases, tm
     torch.testing.assert_close(_logits(ours, name), expected, rtol=0, atol=1e-5)
     plain = _original(bases, name)(input_ids=TOKENS).logits
     assert (plain - expected).abs().max() > 1e-3
+    with zoo.without_adapters(ours):
+        torch.testing.assert_close(_logits(ours, name), plain, rtol=0, atol=1e-5)
+    added = zoo.adapt(zoo.load(base), file)
+    torch.testing.assert_close(_logits(added, name), expected, rtol=0, atol=1e-5)
 
     export_adapter(file, tmp_path / "exported")
     back = peft.PeftModel.from_pretrained(_original(bases, name), tmp_path / "exported").eval()
     torch.testing.assert_close(back(input_ids=TOKENS).logits, expected, rtol=0, atol=1e-5)
+
+
+def test_a_bias_that_no_layer_has_is_imported_with_a_warning(tmp_path):
+    """The output layer of GPT-J has a bias, which is not that of a linear layer here."""
+    sizes = {"vocab_size": 31, "n_positions": 24, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    config = transformers.GPTJConfig(**sizes, rotary_dim=4, bos_token_id=2, eos_token_id=2)
+    original = transformers.GPTJForCausalLM(config).eval()
+    original.save_pretrained(tmp_path / "base")
+    zoo.import_model(tmp_path / "base", tmp_path / "base.safetensors")
+    theirs = peft.get_peft_model(original, _lora("q_proj", modules_to_save=["lm_head"])).eval()
+    with torch.no_grad():
+        for parameter in theirs.base_model.model.lm_head.parameters():
+            parameter += 0.3
+    theirs.save_pretrained(tmp_path / "peft")
+    file = tmp_path / "a.safetensors"
+    with pytest.warns(zoo.ZooWarning, match=r"output\.bias: switching the adapter off"):
+        import_adapter(tmp_path / "peft", file, base=tmp_path / "base.safetensors")
+    expected = theirs(input_ids=TOKENS).logits
+    torch.testing.assert_close(_logits(zoo.load(file), "gptj"), expected, rtol=0, atol=1e-5)
 
 
 T5 = transformers.T5Config(

@@ -1,4 +1,4 @@
-"""Loading of weights into models with shared tensors."""
+"""Loading of weights into models with shared tensors, and calls without targets."""
 
 import pytest
 import torch
@@ -30,3 +30,70 @@ def test_missing_and_unknown_weights_are_reported(tmp_path):
     with pytest.raises(RuntimeError, match=r'Unexpected key.*"other"') as caught:
         model.load_state_dict(weights)
     assert "Missing" not in str(caught.value)
+
+
+TOKENS = {"type": "token", "vocab": 9, "dim": 4}
+CLASSIFIER = {
+    "type": "classifier",
+    "source": TOKENS,
+    "encoder": {"type": "gru", "hidden": 3},
+    "classes": 2,
+    "pooling": "summary",
+}
+RECOGNISER = {
+    "type": "ctc-recogniser",
+    "source": TOKENS,
+    "encoder": {"type": "gru", "hidden": 3},
+    "vocab": 5,
+}
+
+
+def _model(part):
+    return zoo.compose({"zoo": 1, "name": "model", "model": part}).eval()
+
+
+@pytest.mark.parametrize("part", [CLASSIFIER, RECOGNISER], ids=["classifier", "ctc"])
+def test_a_model_in_evaluation_mode_computes_its_outputs_without_targets(part):
+    model = _model(part)
+    batch = model.example(2, 5, torch.Generator().manual_seed(0))
+    outputs = model({"source": batch["source"]})
+    assert torch.equal(outputs.logits, model(batch).logits)
+    assert outputs.targets.numel() == 0
+    assert outputs.target_mask is None
+    with pytest.raises(zoo.ZooError, match=r"'target' in the batch of model '.*' is missing"):
+        model.train()({"source": batch["source"]})
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [(CLASSIFIER, "cross-entropy"), (RECOGNISER, "ctc")],
+    ids=["classifier", "ctc"],
+)
+def test_a_loss_of_outputs_without_targets_raises(part, name):
+    model = _model(part)
+    source = model.example(2, 5, torch.Generator().manual_seed(0))["source"]
+    objective = zoo.objective({"zoo": 1, "name": "loss", "model": part, "objective": name})
+    with pytest.raises(zoo.ZooError, match=f"'{name}' needs targets, but the batch .* had none"):
+        objective(model({"source": source}))
+
+
+def test_a_model_without_targets_is_compiled_and_exported():
+    model = _model(CLASSIFIER)
+    batch = {"source": torch.tensor([[1, 2, 3], [4, 5, 0]])}
+    expected = model(batch).logits
+    program = torch.export.export(model, (batch,))
+    torch.testing.assert_close(program.module()(batch).logits, expected)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(batch).logits, expected)
+
+
+def test_a_model_that_needs_targets_says_what_to_do():
+    model = zoo.compose("transformer-tiny").eval()
+    source = model.example(2, 5)["source"]
+    with pytest.raises(
+        zoo.ZooError, match=r"'target' .* is missing.*teacher forcing.*zoo.generate"
+    ):
+        model({"source": source})
+    pairs = zoo.compose("minilm-tiny").eval()
+    with pytest.raises(zoo.ZooError, match=r"'target' .* is missing.*zoo.embed"):
+        pairs({"source": pairs.example(2, 5)["source"]})

@@ -114,20 +114,24 @@ class UndeclaredLoss(Objective):
     name = "undeclared-loss"
 
     def forward(self, outputs):
-        return outputs.extras["anything"].sum()
+        return outputs.get_extra("attention_weights", self.name).sum()
 
     def reference(self, outputs):
         raise NotImplementedError
 
 
-def test_parts_without_declarations_are_not_checked(tmp_path):
+def test_parts_without_declarations_are_run_on_an_example(tmp_path):
     registry = default_registry().with_components([Undeclared, UndeclaredLoss], plugin="mine")
     path = tmp_path / "spec.yaml"
-    path.write_text(SPEC.format(section="objective: undeclared-loss", align="hard"))
+    text = SPEC.format(section="objective: undeclared-loss\nmetrics: [micro-f1]", align="hard")
+    text = text.replace("type: seq2seq", "type: undeclared")
+    path.write_text(text.replace("model:", "model:\n  return_attention: true"))
     zoo.check(path, registry=registry)
-    text = SPEC.format(section="objective: ctc\nmetrics: [micro-f1]", align="hard")
-    path.write_text(text.replace("type: seq2seq", "type: undeclared"))
-    zoo.check(path, registry=registry)
+    path.write_text(text)
+    with pytest.raises(
+        zoo.SpecError, match=r"11:12: objective: loss of an example failed: .*extra"
+    ):
+        zoo.check(path, registry=registry)
 
 
 class BrokenLoss(UndeclaredLoss):
@@ -195,3 +199,171 @@ def test_a_metric_of_text_needs_a_sampler_if_the_training_evaluates(tmp_path):
         text = SPEC.format(section=f"{added}objective: cross-entropy\n{section}{own}", align="soft")
         (tmp_path / "spec.yaml").write_text(text)
         zoo.check(tmp_path / "spec.yaml")
+
+
+CLASSES = """\
+zoo: 1
+name: mood
+model:
+  type: classifier
+  source: {{type: token, vocab: 9, dim: 8}}
+  encoder: {{type: gru, hidden: 8}}
+  pooling: summary
+  classes: 3
+objective:
+  type: cross-entropy
+  class_weights: {weights}
+{target}
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "target", "message"),
+    [
+        ("[1, 2]", "", "class_weights has 2 weights, but the model has 3 classes"),
+        ("[1, 2]", "preprocessing: {target: label}", "class_weights has 2 weights"),
+        (
+            "{god: 2}",
+            "preprocessing: {target: {type: label, classes: [good, bad, none]}}",
+            "class_weights names the class 'god'; did you mean 'good'?",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_the_classes_are_rejected(tmp_path, weights, target, message):
+    path = tmp_path / "spec.yaml"
+    path.write_text(CLASSES.format(weights=weights, target=target))
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check(path)
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(f"{path}:11:18: objective.class_weights: {message}")
+
+
+@pytest.mark.parametrize(
+    ("weights", "target"),
+    [
+        ("[1, 2, 3]", ""),
+        ("balanced", ""),
+        ("balanced", "preprocessing: {target: label}"),
+        ("{good: 2}", "preprocessing: {target: label}"),  # the data has the names
+        ("{good: 2}", "preprocessing: {target: {type: label, classes: [good, bad, none]}}"),
+    ],
+)
+def test_weights_that_can_fit_the_classes_are_accepted(tmp_path, weights, target):
+    path = tmp_path / "spec.yaml"
+    path.write_text(CLASSES.format(weights=weights, target=target))
+    assert zoo.check(path).name == "mood"
+
+
+JOINT = """\
+zoo: 1
+name: joint
+model:
+  type: ctc-attention
+  source: {{type: dense, width: 4, dim: 8}}
+  target: {{type: token, vocab: 9, dim: 8}}
+  encoder: {{type: gru, hidden: 8}}
+  decoder:
+    type: attentive-rnn
+    hidden: 8
+    attention: {{scorer: {{type: additive, hidden: 8}}, align: soft}}
+objective:
+  type: joint-ctc
+  attention: {{type: cross-entropy, class_weights: {weights}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("[1, 2]", "class_weights has 2 weights, but the model has 9 classes"),
+        ("balanced", "class_weights is 'balanced', which 'zoo train' replaces"),
+    ],
+)
+def test_an_objective_in_a_slot_is_run_on_an_example(tmp_path, weights, message):
+    path = tmp_path / "spec.yaml"
+    path.write_text(JOINT.format(weights=weights))
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check(path)
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(f"{path}:14:51: objective.attention.class_weights: {message}")
+
+
+class Unequal(zoo.Model):
+    """Returns one target too many for its logits."""
+
+    name = "unequal"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = torch.nn.Linear(4, 3)
+
+    def forward(self, batch):
+        logits = self.map(batch["source"])
+        return zoo.Outputs(logits, batch["target"], torch.ones_like(logits[..., 0]).bool())
+
+    def example(self, batch, length, generator=None):
+        target = torch.zeros(batch, length + 1, dtype=torch.long)
+        return {"source": torch.zeros(batch, length, 4), "target": target}
+
+
+def test_targets_of_another_length_than_the_logits_are_found_by_a_check():
+    registry = default_registry().with_components([Unequal], plugin="third-party")
+    data = {"zoo": 1, "name": "unequal", "model": "unequal", "objective": "cross-entropy"}
+    with pytest.raises(zoo.SpecError, match=r"targets are \[2, 4\] and logits \[2, 3, 3\]"):
+        zoo.check(data, registry=registry)
+
+
+@pytest.mark.parametrize("section", ["", "train.evaluate."])
+def test_a_beam_that_is_wider_than_the_vocabulary_is_rejected(tmp_path, section):
+    wide = "sampler: {type: beam, width: 10}"
+    if section:
+        wide = (
+            "train: {data: {type: parallel-text, file: a.tsv}, optimiser: {type: sgd, lr: 1}, "
+            "steps: 1, evaluate: {" + wide + "}}\n"
+            "preprocessing: {source: {type: text, tokenizer: t.json}, "
+            "target: {type: text, tokenizer: t.json}}"
+        )
+    (message,) = _messages(tmp_path, wide)
+    assert f"{section}sampler: sampler 'beam' needs a vocabulary of at least 10 tokens, but" in (
+        message
+    )
+
+
+def test_the_sampler_of_evaluations_fits_the_model(tmp_path):
+    (message,) = _messages(
+        tmp_path,
+        "train: {data: {type: parallel-text, file: a.tsv}, optimiser: {type: sgd, lr: 1}, "
+        "steps: 1, evaluate: {sampler: ctc-greedy}}\n"
+        "preprocessing: {source: {type: text, tokenizer: t.json}, "
+        "target: {type: text, tokenizer: t.json}}",
+    )
+    assert "train.evaluate.sampler: sampler 'ctc-greedy' decodes all frames in parallel" in message
+
+
+BLOCKS = """\
+zoo: 1
+name: blocks
+extends: gpt2-tiny
+preprocessing: {target: {type: text, tokenizer: t.json}}
+train:
+  data: {type: plain-text, files: a.txt}
+  optimiser: {type: sgd, lr: 1}
+  steps: 1
+  batch:
+    items: 2
+    block: BLOCK
+"""
+
+
+def test_blocks_with_more_tokens_than_positions_are_rejected(tmp_path):
+    path = tmp_path / "spec.yaml"
+    path.write_text(BLOCKS.replace("BLOCK", "33"))
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check(path)
+    (problem,) = caught.value.problems
+    assert str(problem) == (
+        f"{path}:11:12: train.batch.block: is 33, but model 'language-model' has 32 positions "
+        "(model.decoder.position)"
+    )
+    path.write_text(BLOCKS.replace("BLOCK", "32"))
+    assert zoo.check(path).name == "blocks"

@@ -66,3 +66,38 @@ def test_an_unknown_name_is_not_looked_up_on_the_hub(tmp_path, name):
     path = tmp_path / "spec.yaml"
     path.write_text(f"extends: {name}\n")
     assert _error(path).path == "extends"
+
+
+def test_a_model_of_another_type_has_the_parts_that_both_have(tmp_path):
+    zoo.save(zoo.compose("bert-tiny"), tmp_path / "bert.safetensors")
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "extends: bert.safetensors\nname: mine\n"
+        "model: {type: classifier, classes: 2, encoder: {dropout: 0.5}}\n"
+    )
+    base, ours = zoo.load_spec("bert-tiny").resolve(), zoo.load_spec(path).resolve()
+    assert ours["model"]["source"] == base["model"]["source"]
+    assert ours["model"]["encoder"] == {**base["model"]["encoder"], "dropout": 0.5}
+    assert (ours["model"]["classes"], ours["model"]["pooling"]) == (2, "first")
+    assert ours["metrics"] == []
+    path.write_text("extends: bert.safetensors\nname: mine\n")
+    overrides = ["model.type=classifier", "model.classes=2", "model.encoder.dropout=0.5"]
+    assert zoo.load_spec(path, overrides=overrides).resolve() == ours
+
+
+def test_the_type_of_the_base_can_be_repeated(model, tmp_path):
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "extends: base.safetensors\nname: mine\n"
+        "model: {type: language-model, decoder: {dropout: 0.5}}\n"
+    )
+    resolved = zoo.load_spec(path).resolve()
+    assert resolved["model"]["embedding"]["vocab"] == 33
+    assert resolved["model"]["decoder"]["dropout"] == 0.5
+
+
+def test_a_missing_parameter_of_another_type_has_the_line_of_the_spec(tmp_path):
+    zoo.save(zoo.compose("bert-tiny"), tmp_path / "bert.safetensors")
+    path = tmp_path / "spec.yaml"
+    path.write_text("extends: bert.safetensors\nname: mine\nmodel: {type: classifier}\n")
+    assert str(_error(path)) == f"{path}:3:8: model: key 'classes' is missing"

@@ -5,11 +5,16 @@ import torch
 from torch import nn
 
 import zoo
+from zoo.attention import ScorerBank
+from zoo.interfaces import Embedding, Position
+from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.plugin import Optimiser
 from zoo.registry.component_registry import default_registry
+from zoo.spec.composition import build_on_meta
 from zoo.spec.rate_groups import depth_factors
 
-OPTIMISERS = [entry.name for entry in default_registry().components("optimiser")]
+REGISTRY = default_registry()
+OPTIMISERS = [entry.name for entry in REGISTRY.components("optimiser")]
 
 
 def _spec(model="bert-tiny", **train):
@@ -89,6 +94,95 @@ def test_the_rate_decays_from_the_output_to_the_embeddings():
     assert factors["encoder.blocks.0.attention_norm.bias"] == 0.25
     assert factors["encoder.blocks.1.attention_norm.bias"] == 0.5
     assert not {"bias", "transform.weight", "norm.weight"} & factors.keys()
+
+
+FAST = (
+    *("minilm-tiny", "sentence-small", "bahdanau-small", "graph-small", "memory-network-tiny"),
+    *("electra", "bart", "bloom", "clip", "siglip", "mpnet", "wav2vec2"),
+)
+SPECS = [name for name in REGISTRY.specs if name.endswith(("-tiny", "-small"))]
+IMPORTERS = {importer.name: importer for importer in REGISTRY.importers}
+
+
+ARCHITECTURES = [
+    name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
+    for name in sorted({*SPECS, *IMPORTERS})
+]
+
+
+def _build(name):
+    """Return the model of a shipped spec or of an importer on the meta device."""
+    if name in SPECS:
+        return build_on_meta(zoo.load_spec(name)).part
+    importer = IMPORTERS[name]
+    return build_on_meta(zoo.load_spec(importer.spec(importer.test_config), importer=importer)).part
+
+
+def _is_below(path, parent):
+    return not parent or f"{path}.".startswith(f"{parent}.")
+
+
+def _find_lists(model):
+    """Return the lengths of the outermost lists of blocks, by path."""
+    skipped = (Embedding, Position, ScorerBank, nn.ModuleList)
+    outer = [path for path, module in model.named_modules() if isinstance(module, skipped)]
+    return {
+        path: len(module)
+        for path, module in model.named_modules()
+        if type(module) is nn.ModuleList and path != "projections"
+        if not any(_is_below(path, other) and path != other for other in outer)
+    }
+
+
+def _find_depths(model, lists):
+    """Return the length of the longest list beside each module that the model calls, None if it is
+    called after the first block; without blocks, and positions and scorers, which blocks call."""
+    order, found = {}, {}
+
+    def record(path):
+        order.setdefault(path, len(order))
+
+    for path, module in model.named_modules():
+        module.register_forward_pre_hook(lambda module, inputs, path=path: record(path))
+    with torch.no_grad(), torch.device("meta"), evaluation_mode(model):
+        model(model.example(2, 4))
+    called_by_blocks = [
+        path for path, module in model.named_modules() if isinstance(module, (Position, ScorerBank))
+    ]
+    for path in order:
+        if any(_is_below(path, each) for each in (*lists, *called_by_blocks)):
+            continue
+        if any(_is_below(each, path) for each in lists):
+            continue
+        parent, beside = path, []
+        while not beside:
+            parent = parent.rpartition(".")[0]
+            beside = [each for each in lists if _is_below(each, parent)]
+        calls = [at for name, at in order.items() if any(_is_below(name, each) for each in beside)]
+        is_first = order[path] < min(calls)
+        found[path] = max(lists[each] for each in beside) if is_first else None
+    return found
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_rate_increases_in_the_order_of_the_forward_pass(name):
+    model = _build(name)
+    lists = _find_lists(model)
+    if not lists:
+        pytest.skip("the model has no blocks")
+    factors = depth_factors(model, 0.5)
+    weights = dict(model.named_parameters())
+    assert factors.keys() <= weights.keys()
+    for path, length in lists.items():
+        for weight in weights:
+            if _is_below(weight, path):
+                index = int(weight.removeprefix(f"{path}.").partition(".")[0])
+                assert factors[weight] == 0.5 ** (length - index)
+    for path, length in _find_depths(model, lists).items():
+        expected = 1.0 if length is None else 0.5 ** (length + 1)
+        for weight in weights:
+            if weight.rpartition(".")[0] == path:
+                assert factors.get(weight, 1.0) == expected, weight
 
 
 def test_a_model_without_blocks_has_no_depth(tmp_path):

@@ -4,6 +4,7 @@ from zoo import Batch
 from zoo.plugin import BatchSchema, TensorSchema
 from zoo_seq2seq.seq2seq import Seq2Seq
 from zoo_tokens.token import Token
+from zoo_vision.classifier import Classifier
 
 
 class DeclaresNoBatch(Seq2Seq):
@@ -32,6 +33,14 @@ class PadsWithValidToken(Seq2Seq):
         return {**schema, "source": schema["source"]._replace(pad=3)}
 
 
+class RequiresTargets(Classifier):
+    loss_only = ()
+
+
+class DependsOnItsTargets(Seq2Seq):
+    loss_only = ("target",)
+
+
 class ThreeDimensionalTokens(Token):
     def input_schema(self) -> TensorSchema:
         return TensorSchema(("B", "S", 4), "integer", below=self.vocab)
@@ -43,6 +52,8 @@ BROKEN = [
     ("batch-schema", ExampleDoesNotFit, Seq2Seq),
     ("batch-schema", ChecksNothing, Seq2Seq),
     ("batch-schema", PadsWithUnknownToken, Seq2Seq),
+    ("calls-without-targets", RequiresTargets, Classifier),
+    ("calls-without-targets", DependsOnItsTargets, Classifier),
     ("padding-invariance", PadsWithValidToken, Seq2Seq),
     ("input-schema", ThreeDimensionalTokens, Token),
 ]

@@ -67,3 +67,10 @@ def test_the_command_composes_the_same_model(files, base, tmp_path):
     assert zoo.load(output).tokenizer == model.tokenizer
     expected, found = model.state_dict(), weights(output)
     assert all(torch.equal(tensor, expected[name]) for name, tensor in found.items())
+
+
+def test_a_monitored_value_that_no_evaluation_has_is_an_error(files):
+    spec = make_spec(files, steps=1)
+    spec["train"]["evaluate"] = {"monitor": "blue"}
+    with pytest.raises(SpecError, match=r"train.evaluate.monitor: 'blue' is not a result"):
+        zoo.check(spec)

@@ -46,3 +46,56 @@ def test_a_training_step_has_all_accelerations():
     ]
     assert is_accelerated(step)
     assert is_accelerated(step.module)
+
+
+def _steps(optimiser_of, adapted=False):
+    """Return a training step, and a model, objective and optimiser for a loop written by hand."""
+    spec = zoo.load_spec(NAME).resolve()
+    adapters = {"task": {"type": "lora", "rank": 2, "targets": ["encoder.blocks"]}}
+    spec = {**spec, "adapters": adapters} if adapted else spec
+    models = [zoo.compose(spec, seed=0) for _ in range(2)]
+    optimisers = [
+        optimiser_of([p for p in model.parameters() if p.requires_grad]) for model in models
+    ]
+    step = zoo.training_step(models[0], zoo.objective(NAME), optimisers[0], clip=0.5)
+    return step, models[1], zoo.objective(NAME), optimisers[1]
+
+
+def _batches(model, count):
+    generator = torch.Generator().manual_seed(0)
+    return [model.example(3, 5, generator) for _ in range(count)]
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_accumulation_schedulers_and_evaluations_between_have_the_results_of_a_plain_loop(adapted):
+    step, model, objective, optimiser = _steps(
+        lambda weights: torch.optim.SGD(weights, lr=0.01, momentum=0.9), adapted
+    )
+    schedulers = [
+        torch.optim.lr_scheduler.OneCycleLR(each, max_lr=0.1, total_steps=4)
+        for each in (step.optimiser, optimiser)
+    ]
+    batches = _batches(model, 8)
+    for index in range(4):
+        pair = batches[2 * index : 2 * index + 2]
+        for each in pair:
+            step.compute_gradients(each, scale=1 / 2)
+            (objective(model(each)) / 2).backward()
+        norm = step.optimise()
+        expected = torch.nn.utils.clip_grad_norm_(optimiser.param_groups[0]["params"], 0.5)
+        torch.testing.assert_close(norm, expected)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        for scheduler in schedulers:
+            scheduler.step()
+        for each in (step.model, model):  # an evaluation between
+            each.eval()
+            with torch.no_grad():
+                each(pair[0])
+            each.train()
+    torch.testing.assert_close(step.model.state_dict(), model.state_dict())
+
+
+def test_an_optimizer_that_needs_a_closure_is_rejected():
+    with pytest.raises(zoo.ZooError, match=r"LBFGS computes the loss several times.*accelerate"):
+        _steps(lambda weights: torch.optim.LBFGS(weights))

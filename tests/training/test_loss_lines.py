@@ -113,6 +113,7 @@ def test_a_run_without_further_time_ends_with_a_checkpoint_and_a_line(files, tmp
     assert result.step in (1, 2)
     assert steps_of_lines(tmp_path) == list(range(1, result.step + 1))
     assert result.path.exists()
+    assert result.out_of_time
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(files, tmp_path, device):

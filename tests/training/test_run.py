@@ -67,6 +67,29 @@ def _training_batches(spec, model):
     return open_batches(training.data, model, preprocessors, training.batch, seed=0)
 
 
+def test_a_run_that_the_time_limit_ended_says_so(files, tmp_path):
+    spec = make_spec(files, steps=2, evaluate={"every": 1}, validation=None)
+    first = zoo.train(spec, output=tmp_path, device="cpu", max_seconds=1e-6)
+    assert (first.step, first.out_of_time) == (1, True)
+    assert read_header(first.path).provenance["train"]["seconds"] >= 1e-6
+    again = zoo.train(spec, output=tmp_path, device="cpu", max_seconds=1e-6, resume=True)
+    assert (again.step, again.out_of_time) == (1, True)
+    whole = zoo.train(spec, output=tmp_path, device="cpu", resume=True)
+    assert (whole.step, whole.out_of_time) == (2, False)
+
+
+def test_a_run_that_ends_by_itself_is_not_out_of_time(files, tmp_path):
+    spec = make_spec(files, steps=1)
+    complete = zoo.train(spec, output=tmp_path / "steps", device="cpu", max_seconds=1e-6)
+    assert (complete.step, complete.out_of_time) == (1, False)
+    optimiser, evaluate = {"type": "sgd", "lr": 1e-30}, {"every": 1, "patience": 1}
+    spec = make_spec(files, steps=9, optimiser=optimiser, evaluate=evaluate)
+    early = zoo.train(spec, output=tmp_path / "patience", device="cpu", max_seconds=1e9)
+    assert (early.step, early.out_of_time) == (2, False)
+    limit = {"device": "cpu", "max_seconds": 1e-6, "resume": True}
+    assert not zoo.train(spec, output=tmp_path / "patience", **limit).out_of_time
+
+
 def _resumable_spec(files, steps=30):
     spec = make_spec(
         files,

@@ -63,6 +63,9 @@ def accelerate(
     Its results, parameters and names do not change. `load`, `generate` and `train` call this
     function. The environment variable ``ZOO_FAST=off`` turns off all accelerations.
 
+    In a training loop of your own, `training_step` attaches these and those of the whole step,
+    which is captured on a GPU; they are no part of a model, so this function cannot attach them.
+
     An object whose class was derived from an accelerated one, as parametrizations and
     ``fully_shard`` of torch do, keeps its accelerations until they are removed, and gets no others.
 

@@ -7,17 +7,24 @@ skipped by accelerations, so an adapted module always computes with its adapters
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 
-from zoo.errors import ZooError
+from zoo.errors import InvalidParameter, ZooError
 from zoo.interfaces.adapter import Adapter, AdapterLayer
 
 ADAPTERS = "adapters"
 """The name of the module of a model that contains its adapters."""
+_CALL_HOOKS = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
+    *("_backward_hooks", "_backward_pre_hooks"),
+)
+"""Attributes of a module with the hooks that a call of it runs."""
 
 
 class _Hook:
@@ -59,7 +66,9 @@ def attach(model: nn.Module, name: str, adapter: Adapter) -> None:
         reason = "is taken" if name in adapters else "should be letters, digits and underscores"
         raise ZooError(f"the name '{name}' of an adapter {reason}")
     modules = _own_modules(model)
-    for path, layer in adapter.build_layers(modules):
+    with _without_hooks(modules.values()):  # a copied module would have copies of other adapters
+        layers = list(adapter.build_layers(modules))
+    for path, layer in layers:
         _add(adapter.layers, path, layer)
         layer.copy_values(modules[path])
         _add_hooks(modules[path], adapter, layer)
@@ -84,6 +93,27 @@ def find_adapters(model: nn.Module) -> dict[str, Adapter]:
     """Return the adapters of a model by name."""
     owner = model._modules.get(ADAPTERS)
     return {} if owner is None else dict(owner.named_children())  # type: ignore[arg-type]
+
+
+def check_replaced(model: nn.Module, names: Collection[str] | None = None) -> None:
+    """Raise InvalidParameter if two adapters replace the output of the same module.
+
+    Args:
+        names: the adapters that are used together; default: all.
+    """
+    replaced: dict[str, str] = {}
+    for name, adapter in find_adapters(model).items():
+        if names is not None and name not in names:
+            continue
+        for path, _, layer in adapted_modules(model, adapter):
+            if type(layer).replaces_output and path in replaced:
+                raise InvalidParameter(
+                    "targets",
+                    f"the output of {path} is already replaced by adapter '{replaced[path]}'; "
+                    f"adapter '{name}' cannot be used together with it",
+                )
+            if type(layer).replaces_output:
+                replaced[path] = name
 
 
 def adapted_modules(
@@ -131,8 +161,22 @@ def _add(owner: nn.Module, path: str, layer: AdapterLayer) -> None:
     owner.add_module(last, layer)
 
 
+@contextmanager
+def _without_hooks(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Remove the hooks of calls of modules inside the block."""
+    removed = [(module, name, vars(module)[name]) for module in modules for name in _CALL_HOOKS]
+    try:
+        for module, name, hooks in removed:
+            vars(module)[name] = type(hooks)()
+        yield
+    finally:
+        for module, name, hooks in removed:
+            vars(module)[name] = hooks
+
+
 def _add_hooks(module: nn.Module, adapter: Adapter, layer: AdapterLayer) -> None:
     if type(layer).adapt_inputs is not AdapterLayer.adapt_inputs:
         module.register_forward_pre_hook(_InputHook(adapter, layer), with_kwargs=True)
     if type(layer).adapt_output is not AdapterLayer.adapt_output:
-        module.register_forward_hook(_OutputHook(adapter, layer))
+        first = type(layer).replaces_output
+        module.register_forward_hook(_OutputHook(adapter, layer), prepend=first)

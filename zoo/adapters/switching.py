@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from torch import nn
 
 from zoo.acceleration import accelerate, is_accelerated
-from zoo.adapters.attachment import find_adapters
+from zoo.adapters.attachment import check_replaced, find_adapters
 from zoo.errors import ZooError, suggest
 
 
@@ -16,12 +16,14 @@ def use_adapters(model: nn.Module, *names: str) -> None:
     """Apply the adapters with these names and no others; without a name, apply none.
 
     Raises:
-        ZooError: if the model has no adapter with a name.
+        ZooError: if the model has no adapter with a name, or two of them replace the output of
+            the same module.
     """
     adapters = find_adapters(model)
     for name in names:
         if name not in adapters:
             raise ZooError(f"the model has no adapter '{name}'{suggest(name, adapters)}")
+    check_replaced(model, names)
     for name, adapter in adapters.items():
         adapter.enabled = name in names
     _renew_accelerations(model)

@@ -18,7 +18,9 @@ from zoo.artifact.versions import resolve_versions
 from zoo.artifact.weights import load_weights
 from zoo.errors import ArtifactError
 from zoo.interfaces import Model
+from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.registry.plugin_call import PluginCall
 
 
 def check_loadable(
@@ -50,7 +52,13 @@ def _check_outputs(path: object, rebuilt: Model, probe: Mapping[str, Any] | None
     """Raise ArtifactError if the model built from the spec has other outputs than the probe."""
     if probe is None or "skipped" in probe:
         return
-    differences = compare_probe(rebuilt, probe)
+    try:
+        with PluginCall():
+            differences = compare_probe(rebuilt, probe)
+    except Exception as error:
+        raise ArtifactError(
+            f"{path}: the model of the spec does not run on its example: {format_error(error)}"
+        ) from error
     if differences:
         raise ArtifactError(
             f"{path}: the model of the spec computes other outputs: {'; '.join(differences)}; "

@@ -120,6 +120,8 @@ class MappedFile:
         """Return a copy of a tensor, read from the file, so that no page of it stays mapped."""
         stored = self.layout.tensors[name]
         begin = self._begin + stored.begin
+        if not stored.nbytes:
+            return torch.empty(stored.shape, dtype=DTYPES[stored.dtype], device="cpu")
         try:
             data = numpy.fromfile(self.path, numpy.uint8, count=stored.nbytes, offset=begin)
         except OSError as error:

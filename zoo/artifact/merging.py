@@ -20,8 +20,8 @@ def merge_adapters(model: Model) -> Model:
 
     Raises:
         ZooError: if the model has no adapter in use, an adapter cannot be merged, or the merged
-            model computes other outputs, as with an embedding table that is also the output layer.
-            The model cannot be used then.
+            model computes other outputs, as with an embedding table that is also the output layer,
+            or DoRA of a module that another adapter changes. The model cannot be used then.
     """
     if not any(adapter.enabled for adapter in find_adapters(model).values()):
         raise ZooError("the model has no adapter in use, so there is nothing to merge")
@@ -31,7 +31,8 @@ def merge_adapters(model: Model) -> Model:
     if differences:
         raise ZooError(
             f"the merged model computes other outputs ({differences[0]}); a module with an adapter "
-            "is used in another way too, such as an embedding table as output layer"
+            "is used in another way too, such as an embedding table as output layer, or two "
+            "adapters of one module are not a change of its weights, such as dora and another one"
         )
     _remove_section(model)
     for parameter in model.parameters():

@@ -63,19 +63,16 @@ def save(
         base: a saved model whose tensors are not saved again.
     """
     model = _unwrap_model(model)
-    check_all_enabled(model)
-    tensors = named_tensors(model)
-    check_plain(tensors)
-    own = {name: t for name, t in tensors.items() if base is None or name not in base.tensors}
+    tensors = _own_tensors(model, base)
     max_bytes = None if shard_bytes is None else _parse_bytes(shard_bytes)
     if not is_main_process():
         return Path(path)
-    shards = [own] if max_bytes is None else _split_into_shards(own, max_bytes)
+    shards = [tensors] if max_bytes is None else _split_into_shards(tensors, max_bytes)
     try:
         target = _resolve_target(path, is_sharded=max_bytes is not None)
         proof = _record_probe(model) if probe else {"skipped": "saved with probe=False"}
         contents = FileContents(shards, build_metadata(model, provenance or {}, proof, base))
-        check_loadable(path, model, tensors, contents)
+        check_loadable(path, model, named_tensors(model), contents)
         if probe and (reason := proof.get("skipped")):
             _require_new(target, reason)
         if max_bytes is None:
@@ -88,6 +85,33 @@ def save(
             f"{path} could not be written: {os_error_message(error)}{unchanged}"
         ) from error
     return target
+
+
+def check_saving(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    provenance: Mapping[str, Any],
+    base: BasePin | None = None,
+) -> None:
+    """Raise ArtifactError if `save` would, for another reason than the disk; nothing is written.
+
+    The headers are encoded and parsed, and the model is built from them and run on the probe, as
+    it is before a file is written.
+    """
+    model = _unwrap_model(model)
+    contents = FileContents(
+        [_own_tensors(model, base)], build_metadata(model, provenance, _record_probe(model), base)
+    )
+    check_loadable(path, model, named_tensors(model), contents)
+
+
+def _own_tensors(model: Model, base: BasePin | None) -> dict[str, Tensor]:
+    """Return the tensors that are written; raise ArtifactError if the model cannot be saved."""
+    check_all_enabled(model)
+    tensors = named_tensors(model)
+    check_plain(tensors)
+    return {name: t for name, t in tensors.items() if base is None or name not in base.tensors}
 
 
 def write(
@@ -110,6 +134,21 @@ def write(
         tensors: the tensors of the spec's model, no more and no less.
         base: a saved model whose tensors are not written again.
     """
+    model = build_saved(spec, providers, tensors, path, tokenizer=tokenizer, registry=registry)
+    options: dict[str, Any] = {"shard_bytes": shard_bytes, "probe": probe, "base": base}
+    return save(model, path, provenance=provenance, **options)
+
+
+def build_saved(
+    spec: Mapping[str, Any],
+    providers: Sequence[Mapping[str, Any]] | None,
+    tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]],
+    path: object,
+    *,
+    tokenizer: Mapping[str, str] | None = None,
+    registry: ComponentRegistry | None = None,
+) -> Model:
+    """Build the model that `write` saves, on the CPU."""
     try:
         resolved = load_spec(spec, registry=registry)
     except SpecError as error:
@@ -120,8 +159,7 @@ def write(
     if providers is not None:
         model.providers = tuple(providers)
     model.tokenizer = tokenizer
-    options: dict[str, Any] = {"shard_bytes": shard_bytes, "probe": probe, "base": base}
-    return save(model, path, provenance=provenance, **options)
+    return model
 
 
 def is_main_process() -> bool:

@@ -1,9 +1,10 @@
-"""``zoo check``: validate a spec and print its parts with shapes and sizes."""
+"""``zoo check``: validate a spec, and print its parts or those of a model with shapes and sizes."""
 
 from __future__ import annotations
 
 import gc
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from zoo.cli.output import (
 from zoo.cli.run_options import StartOption
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import VerboseOption
-from zoo.errors import one_line
+from zoo.errors import ZooError, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,17 +44,50 @@ def command(
     """Validate a spec without allocating weights, and print its parts with shapes and sizes.
 
     If its training starts from the weights of a model, the parts that are taken are printed.
-    --verbose prints why parts are not accelerated.
+    --verbose prints why parts are not accelerated. Of a model with weights (a file, a run, a
+    shipped name, or org/name) the parts are printed; the weights are not read.
     """
     texts = [*(overrides or ()), *([] if start is None else [f"train.start={json.dumps(start)}"])]
     with spec_errors(as_json=as_json), _gc_disabled():
         require_readable(spec)
-        report, plan = check_spec(spec, texts)
+        is_model = _is_model(spec)
+        if is_model and texts:
+            raise ZooError(f"{spec} is a model with weights; --set and --from are for specs")
+        report, plan = (_report_model(spec), None) if is_model else check_spec(spec, texts)
     if as_json:
         print_json(report.as_json() | {"start": plan.record() if plan else None})
     else:
         _print(report, plan, verbose=verbose)
-        _print_next(spec)
+        if not is_model:
+            _print_next(spec)
+
+
+def _is_model(name: str) -> bool:
+    """Return whether a name is that of a model with weights; specs of plugins take precedence."""
+    if name.endswith((".yaml", ".yml")):
+        return False
+    if name.endswith(".safetensors"):
+        return True
+    if os.path.exists(name):
+        files = ("model.safetensors", "model.safetensors.index.json")
+        return any(os.path.isfile(os.path.join(name, file)) for file in files)
+    from zoo.registry.component_registry import default_registry
+
+    if any(file.name == name for plugin in default_registry().plugins for file in plugin.specs):
+        return False
+    from zoo.hub.shipped import is_shipped
+    from zoo.spec.extending import REPOSITORY
+
+    is_in_folder = os.path.isdir(os.path.dirname(name))
+    return is_shipped(name) or (REPOSITORY.fullmatch(name) is not None and not is_in_folder)
+
+
+def _report_model(name: str) -> Report:
+    """Return the report of a model with weights."""
+    from zoo.artifact.report import report_model
+    from zoo.hub.models import read_header
+
+    return report_model(read_header(name))
 
 
 def check_spec(spec: str, overrides: Iterable[str]) -> tuple[Report, StartPlan | None]:

@@ -14,6 +14,7 @@ from zoo.cli.inputs import (
     FileOption,
     InputLines,
     InputsArgument,
+    check_texts,
     parse_ids,
     read_inputs,
     warn_unknown,
@@ -109,6 +110,8 @@ def command(
     with read.report_lines():
         inputs = [_parse_input(line, n, ids=ids, chat=chat) for n, line in enumerate(lines, 1)]
     loaded = load(model, base=base, device=default_device(device))
+    if not ids:
+        check_texts(loaded, read)
     if (
         not chat
         and loaded.generation_input is None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, print_rows
+from zoo.cli.verbosity import VerboseOption
 from zoo.errors import one_line, truncate
 
 if TYPE_CHECKING:
@@ -19,10 +20,13 @@ _MAX_CHARS = 10_000
 _OMITTED = "more values are not shown; use --json"
 
 
-def command(model: ModelArgument, as_json: JsonOption = False) -> None:
+def command(
+    model: ModelArgument, as_json: JsonOption = False, verbose: VerboseOption = False
+) -> None:
     """Show the spec, providers, provenance, hashes, probe and sizes of a model.
 
-    Weights are not loaded. For a model on the Hub, only the header is downloaded.
+    Weights are not loaded. For a model on the Hub, only the header is downloaded. --verbose prints
+    the names of the tensors that an imported model had.
     """
     from zoo.hub.models import read_header
 
@@ -30,10 +34,10 @@ def command(model: ModelArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(header.as_json())
     else:
-        _print(header)
+        _print(header, verbose=verbose)
 
 
-def _print(header: Header) -> None:
+def _print(header: Header, *, verbose: bool) -> None:
     import yaml
 
     elements = sum(math.prod(shape) for _, shape in header.tensors.values())
@@ -51,12 +55,28 @@ def _print(header: Header) -> None:
     for base in _lineage(header.provenance):
         print(f"trained from: {one_line(truncate(base))}")
     print()
-    for key, data in (("provenance", header.provenance), ("spec", header.spec)):
-        shown = _shorten(data, [_MAX_SHOWN])
-        print(yaml.safe_dump({key: shown}, sort_keys=False, allow_unicode=True))
+    spec = {"spec": _shorten(header.spec, [_MAX_SHOWN])}
+    print(yaml.safe_dump(spec, sort_keys=False, allow_unicode=True))
     print("providers:")
     columns = ("kind", "component", "version", "plugin", "distribution")
     print_rows(columns, map(_provider_cells, header.providers), no_wrap=columns)
+    print()
+    provenance = header.provenance if verbose else _without_originals(header.provenance)
+    shown = {"provenance": _shorten(provenance, [_MAX_SHOWN])}
+    print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True))
+
+
+def _without_originals(provenance: dict[str, Any]) -> dict[str, Any]:
+    """Return the provenance with the number of the tensors of an imported model, for exports."""
+    originals = provenance.get("originals")
+    if not isinstance(originals, dict):
+        return provenance
+    counts = {
+        key: f"{len(value):,} entries (--verbose prints them)"
+        for key, value in originals.items()
+        if isinstance(value, (dict, list)) and value
+    }
+    return {**provenance, "originals": counts}
 
 
 def _lineage(provenance: dict[str, Any]) -> Iterator[str]:

@@ -16,6 +16,8 @@ import typer
 if TYPE_CHECKING:
     from zoo.interfaces import Model
 
+_MAX_PATH = 1024
+
 InputsArgument = Annotated[
     list[str] | None,
     typer.Argument(
@@ -78,6 +80,22 @@ def read_inputs(texts: list[str], file: Path | None) -> InputLines:
     if not found.lines:
         raise ZooError(f"{found.origin} is empty; expected one input per line")
     return found
+
+
+def check_texts(model: Model, inputs: InputLines) -> None:
+    """Raise ZooError if an argument is the name of an existing file, but the model takes texts."""
+    from zoo.errors import ZooError, truncate
+    from zoo.generation.text_inputs import takes_text
+
+    if inputs.origin is not None or not takes_text(model):
+        return
+    for line in inputs.lines:
+        if len(line) < _MAX_PATH and os.path.isfile(line):
+            name = truncate(line, 80)
+            raise ZooError(
+                f"'{name}' is a file, but the model takes texts: --file {name} reads its lines, "
+                f"--data file={name} the columns of a table; '-' reads the text from standard input"
+            )
 
 
 def parse_ids(line: str) -> list[int]:

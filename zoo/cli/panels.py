@@ -8,7 +8,7 @@ from __future__ import annotations
 PANELS: dict[str, tuple[str, ...]] = {
     "Components and specs": ("list", "show", "check", "schema"),
     "Data": ("tokenizer",),
-    "Models": (*("compose", "train", "info", "verify", "generate", "predict", "eval"),),
+    "Models": ("compose", "train", "info", "verify", "generate", "predict", "embed", "eval"),
     "Exchange": ("import", "export", "merge", "catalogue", "pull", "push"),
     "Plugins": ("plugins", "new-plugin", "test-plugin"),
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from zoo.cli.examples import example_inputs, open_examples
-from zoo.cli.inputs import FileOption, InputsArgument, read_inputs, warn_unknown
+from zoo.cli.inputs import FileOption, InputsArgument, check_texts, read_inputs, warn_unknown
 from zoo.cli.output import DataOption, JsonOption, ModelArgument, parse_data, print_json
 from zoo.cli.progress import task_progress
 from zoo.cli.run_options import BaseOption, DeviceOption, default_device
@@ -112,6 +112,7 @@ def command(
             )
         inputs = read_inputs(texts or [], file)
         loaded = load(model, base=base, device=default_device(device))
+        check_texts(loaded, inputs)
         with inputs.report_lines():
             rows = predict_lines(loaded, inputs.lines, top)
     print_predictions(rows, as_json=as_json)

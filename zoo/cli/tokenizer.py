@@ -15,6 +15,7 @@ from zoo.cli.wrapping import CONTEXT_SETTINGS, SuggestingCommand, SuggestingGrou
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model
+    from zoo.spec.spec import Spec
 
 EXAMPLE = "zoo tokenizer train train.en train.de -o tokenizer.json --vocab 8000"
 EXTRACT_EXAMPLE = "zoo tokenizer extract run -o tokenizer.json"
@@ -30,11 +31,15 @@ group = typer.Typer(
 
 
 def train(
-    files: Annotated[
-        list[Path],
-        typer.Argument(help="UTF-8 text files, one text per line; .gz, .xz and .bz2 are read."),
-    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output file, a tokenizer.json.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="UTF-8 text files, one text per line; .gz, .xz and .bz2 are read. Without files, "
+            "the training data of --for.",
+            show_default=False,
+        ),
+    ] = None,
     kind: Annotated[
         str, typer.Option("--type", help="bpe (of bytes), unigram, wordpiece, words or characters.")
     ] = "bpe",
@@ -65,6 +70,13 @@ def train(
             help="Text between columns.", show_default="a tab; with --columns a comma for .csv"
         ),
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="What a text of the files is: line, or document, with its line breaks.",
+            show_default="line; with --for that of the data",
+        ),
+    ] = None,
     spec: Annotated[
         str | None,
         typer.Option(
@@ -83,33 +95,48 @@ def train(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a tokenizer on text files. The same files give the same tokenizer."""
+    """Train a tokenizer on text files, or on the training data of a spec. The same texts give the
+    same tokenizer."""
     from zoo.data.tokenizer import Tokenizer
-    from zoo.data.tokenizer_training import train_tokenizer
+    from zoo.data.tokenizer_training import train_on_texts, train_tokenizer
+    from zoo.data.training_texts import spec_texts, spec_unit
+    from zoo.errors import ZooError
+    from zoo.spec.spec import load_spec
 
-    options: dict[str, Any] = {"type": kind, "vocab": vocab, "min_count": min_count}
-    summary = train_tokenizer(
-        files,
-        output,
-        special=[name.strip() for name in special.split(",") if name.strip()],
-        lowercase=lowercase,
-        column=column,
-        columns=_split_names(columns or ""),
-        delimiter=delimiter,
-        model=None if spec is None else _meta_model(spec),
-        key=key,
-        progress=shows_progress(),
-        **options,
-    )
-    tokenizer = Tokenizer(summary.json)
+    read = None if spec is None else load_spec(spec)
+    options: dict[str, Any] = {
+        "type": kind,
+        "vocab": vocab,
+        "special": [name.strip() for name in special.split(",") if name.strip()],
+        "min_count": min_count,
+        "lowercase": lowercase,
+        "model": None if read is None else _meta_model(read),
+        "progress": shows_progress(),
+    }
+    if files:
+        table: dict[str, Any] = {"column": column, "delimiter": delimiter}
+        table |= {"columns": _split_names(columns or "")}
+        known = "line" if read is None or column or columns else spec_unit(read)
+        unit = unit or ("line" if known in (None, "line") else "document")
+        table["unit"] = unit
+        summary = train_tokenizer(files, output, key=key, **table, **options)
+    else:
+        given = {"column": column, "columns": columns, "delimiter": delimiter, "unit": unit}
+        if read is None:
+            raise ZooError("expected text files, or --for SPEC, whose training data is read")
+        if used := [f"--{name}" for name, value in given.items() if value is not None]:
+            raise ZooError(f"{used[0]} is for text files; the texts are those of --for {spec}")
+        keys = None if key is None else [key]
+        summary = train_on_texts(spec_texts(read, key), output, keys=keys, **options)
+    tokenizer, text = Tokenizer(summary.json), "line" if files and unit == "line" else "text"
     if as_json:
         found = {"coverage": summary.coverage, "tokens_per_line": summary.tokens_per_line}
         print_json({**_describe(output, tokenizer), **found})
         return
     _print_summary(output, tokenizer)
     print(
-        f"coverage {summary.coverage:.2%}, {summary.tokens_per_line:.1f} tokens per line "
-        "(of the first 10,000 lines)"
+        f"coverage {summary.coverage:.2%}, {summary.tokens_per_line:.1f} tokens per {text} "
+        f"(of the first 10,000 {text}s)"
     )
     _print_encoding(tokenizer, summary.example)
 
@@ -200,12 +227,11 @@ def _split_names(text: str) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
-def _meta_model(spec: str) -> Model:
+def _meta_model(spec: Spec) -> Model:
     """Return the model of a spec on the meta device, without weights."""
     from zoo.spec.composition import build_on_meta
-    from zoo.spec.spec import load_spec
 
-    model: Model = build_on_meta(load_spec(spec)).part
+    model: Model = build_on_meta(spec).part
     return model
 
 

@@ -19,6 +19,9 @@ from zoo.interfaces import Audio
 
 MAX_RATE = 1_000_000
 """Highest sampling rate, in Hz."""
+_UNKNOWN_BYTES = 0x7FFFF000
+_MAX_PAGE, _LAST_PAGE = 2 * 65_307, 4
+"""Bytes that contain the last page of an Ogg file, and the bit of its header."""
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _OTHER_FORMATS = {".flac", ".ogg", ".mp3", ".aiff", ".aif"}
 
@@ -41,7 +44,7 @@ def read_audio(source: str | os.PathLike[str] | bytes) -> Audio:
             if not is_wav:
                 return _read_with_soundfile(stream, file)
             header = _read_header(stream, file)
-            data = stream.read(min(header.data_bytes, _remaining(stream)))
+            data = stream.read(_present_bytes(header, stream, file))
     except OSError as error:
         raise _unreadable(file, error) from None
     frames = len(data) // header.frame_bytes
@@ -63,7 +66,7 @@ def audio_length(path: str | os.PathLike[str]) -> int:
                 with _open_with_soundfile(stream, file) as sound:
                     return int(sound.frames)
             header = _read_header(stream, file)
-            return min(header.data_bytes, _remaining(stream)) // header.frame_bytes
+            return _present_bytes(header, stream, file) // header.frame_bytes
     except OSError as error:
         raise _unreadable(file, error) from None
 
@@ -85,6 +88,52 @@ def _remaining(stream: BinaryIO) -> int:
     size = stream.seek(0, os.SEEK_END)
     stream.seek(position)
     return max(size - position, 0)
+
+
+def _present_bytes(header: _Header, stream: BinaryIO, file: str) -> int:
+    """Return the number of bytes of the samples; raise DataError if the file has not all of them.
+
+    Programs that write to a pipe do not know the number; they write a very large one.
+    """
+    present = _remaining(stream)
+    if header.data_bytes >= _UNKNOWN_BYTES:
+        return present
+    if present < header.data_bytes:
+        raise _truncated(
+            header.data_bytes // header.frame_bytes, present // header.frame_bytes, file
+        )
+    return header.data_bytes
+
+
+def _truncated(expected: int, present: int, file: str) -> DataError:
+    return DataError(
+        f"the audio is truncated: its header says {expected:,} samples per channel, but the file "
+        f"has {present:,}; copy or download it again",
+        file,
+    )
+
+
+def _check_end(stream: BinaryIO, file: str) -> None:
+    """Raise DataError for an AIFF or Ogg file whose end is missing, which soundfile reads."""
+    size, start = _remaining(stream), stream.read(8)
+    if start[:4] == b"FORM" and (expected := struct.unpack(">I", start[4:])[0] + 8) > size:
+        raise DataError(
+            f"the audio is truncated: its header says {expected:,} bytes, but the file has {size:,}"
+            "; copy or download it again",
+            file,
+        )
+    if start[:4] == b"OggS":
+        stream.seek(max(size - _MAX_PAGE, 0))
+        end = stream.read()
+        page = end[max(end.rfind(b"OggS"), 0) :]
+        segments = page[26] if len(page) > 26 else 0
+        length = 27 + segments + sum(page[27 : 27 + segments])
+        if len(page) < max(length, 28) or not page[5] & _LAST_PAGE:
+            raise DataError(
+                "the audio is truncated: its last Ogg page is missing; copy or download it again",
+                file,
+            )
+    stream.seek(0)
 
 
 class _Header(NamedTuple):
@@ -148,12 +197,15 @@ def _to_float(data: bytes, header: _Header, file: str) -> NDArray[np.floating]:
 def _read_with_soundfile(stream: BinaryIO, file: str) -> Audio:
     with _open_with_soundfile(stream, file) as sound:
         samples = sound.read(dtype="float32", always_2d=True)
+        if len(samples) < sound.frames:
+            raise _truncated(sound.frames, len(samples), file)
         return Audio(samples.mean(axis=1, dtype=np.float64).astype(np.float32), sound.samplerate)
 
 
 @contextmanager
 def _open_with_soundfile(stream: BinaryIO, file: str) -> Iterator[Any]:
     soundfile = _import_soundfile()
+    _check_end(stream, file)
     try:
         with soundfile.SoundFile(stream) as sound:
             bound = max_content(_remaining(stream) + stream.tell())

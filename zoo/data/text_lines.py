@@ -13,6 +13,26 @@ from zoo.errors import DataError
 
 _STRIDE = 16
 """The index has the position of every 16th line, half a byte per line."""
+_TABLE = "not text; use the dataset hf-datasets, with the file as its path"
+_BINARY = {
+    codecs.BOM_UTF16_LE: "UTF-16; convert it to UTF-8",
+    codecs.BOM_UTF16_BE: "UTF-16; convert it to UTF-8",
+    b"PAR1\x15": f"Parquet, {_TABLE}",
+    b"ARROW1\0\0": f"Arrow, {_TABLE}",
+    b"\x1f\x8b\x08": "compressed by gzip; its name must end in .gz",
+    b"\xfd7zXZ\0": "compressed by xz; its name must end in .xz",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard; decompress it, or use .gz, .xz or .bz2",
+    b"PK\x03\x04": "a zip archive or an Excel workbook (.xlsx), not text; extract it, or save the "
+    "workbook as CSV",
+    b"\xd0\xcf\x11\xe0": "an Excel or Word file, not text; save it as CSV or text",
+    b"SQLite format 3": "an SQLite database, not text; export the table as CSV",
+    b"\x93NUMPY": "an array of NumPy, not text; use the dataset arrays",
+}
+_BINARY |= dict.fromkeys(
+    (b"BZh%d1AY&SY" % level for level in range(1, 10)),
+    "compressed by bzip2; its name must end in .bz2",
+)
+"""The first bytes of files that are not UTF-8 text, and what they are."""
 
 
 class TextLines:
@@ -26,8 +46,10 @@ class TextLines:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = FileBytes(path)
         self.path = self._file.path
-        if self._file.read(0, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise DataError("the file is UTF-16; convert it to UTF-8", self.origin(0))
+        start = self._file.read(0, 16)
+        for signature, message in _BINARY.items():
+            if start.startswith(signature):
+                raise DataError(f"the file is {message}", self.origin(0))
         starts = [np.zeros(min(len(self._file), 1), np.int64)]
         count, position, last = 0, 0, b""
         for chunk in self._file.chunks():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.data.chat_template import CHAT
 from zoo.data.special_tokens import check_special_tokens, remove_special_tokens
+from zoo.data.text_start import TextStart
 from zoo.errors import MissingExtra, ZooError, truncate
 from zoo.interfaces import Model, TensorSchema
 
@@ -199,6 +201,20 @@ class Tokenizer:
         pairs = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
         return frozenset(token for token, added in pairs if added)
 
+    def start_of(self, text: str, count: int) -> str:
+        """Return a start of a text with more than `count` tokens, the first ones of the text, or
+        the text; see `zoo.data.text_start`."""
+        return self._start.of(text, count)
+
+    @cached_property
+    def _start(self) -> TextStart:
+        return TextStart(self.backend)
+
+    @property
+    def added_tokens(self) -> list[str]:
+        """The texts of `added_ids`."""
+        return [self.backend.id_to_token(token) for token in sorted(self.added_ids)]
+
     def shorten(self, ids: list[int], max_length: int) -> list[int]:
         """Return token IDs cut to a length; tokens that the post-processor adds at the end stay."""
         end = len(ids)
@@ -272,16 +288,22 @@ class Tokenizer:
         For a tokenizer without unknown token: the characters that it drops.
         """
         found: dict[str, None] = {}
+        for text in texts:
+            if self.unknown_id is None:
+                with _report_errors("the tokenizer cannot encode the text"):
+                    dropped = [c for c in text if not self.backend.encode(c).ids]
+                found.update(dict.fromkeys(c for c in dropped if not c.isspace()))
+            else:
+                found.update(dict.fromkeys(self.count_unknown(text)))
+        return list(found)
+
+    def count_unknown(self, text: str) -> Counter[str]:
+        """Return the parts of a text that are encoded as the unknown token, with their numbers."""
         with _report_errors("the tokenizer cannot encode the text"):
-            for text in texts:
-                if self.unknown_id is None:
-                    found.update(dict.fromkeys(c for c in text if not self.backend.encode(c).ids))
-                    continue
-                encoding = self.backend.encode(text, add_special_tokens=False)
-                pairs = zip(encoding.ids, encoding.offsets, strict=True)
-                parts = (text[slice(*span)] for i, span in pairs if i == self.unknown_id)
-                found.update(dict.fromkeys(parts))
-        return [part for part in found if part.strip()]
+            encoding = self.backend.encode(text, add_special_tokens=False)
+        pairs = zip(encoding.ids, encoding.offsets, strict=True)
+        parts = (text[slice(*span)] for i, span in pairs if i == self.unknown_id)
+        return Counter(part for part in parts if part)
 
     @cached_property
     def unknown_id(self) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Literal, get_args
 
 from zoo.data.special_tokens import NAMES, special_ids
 from zoo.data.table_texts import read_columns, warn_about_table
@@ -18,6 +19,7 @@ from zoo.files import atomic_write
 from zoo.interfaces import Model
 from zoo.interfaces.embedding import to_eos_ids
 
+TextUnit = Literal["line", "document"]
 DEFAULT_SPECIAL = ("pad", "unk", "bos", "eos")
 _SAMPLE = 10_000
 """Number of lines that the summary is computed from."""
@@ -56,14 +58,16 @@ def train_tokenizer(
     column: int | None = None,
     columns: Sequence[str] = (),
     delimiter: str | None = None,
+    unit: TextUnit = "line",
     model: Model | None = None,
     key: str | None = None,
     progress: bool = False,
 ) -> TokenizerSummary:
-    """Train a tokenizer on the lines of text files. The same files give the same tokenizer.
+    """Train a tokenizer on text files. The same files give the same tokenizer.
 
     Args:
-        files: UTF-8 text files, one text per line; ``.gz``, ``.xz`` and ``.bz2`` are decompressed.
+        files: UTF-8 text files, one text per line unless `unit` is set; ``.gz``, ``.xz`` and
+            ``.bz2`` are decompressed.
         output: where to write the tokenizer as JSON.
         type: ``bpe`` (of bytes), ``unigram``, ``wordpiece``, ``words`` (split at white space) or
             ``characters``.
@@ -77,6 +81,7 @@ def train_tokenizer(
             files, whose texts are used; quoted values are read.
         delimiter: text between the columns; default: a tab, and with ``columns`` a comma for
             ``.csv``.
+        unit: what a text is: a line, or the whole file with its line breaks.
         model: a model whose vocabulary size and special token IDs are used instead.
         key: the key of the model's batch that the tokenizer is for; by default all keys with token
             IDs, which must have vocabularies of the same size.
@@ -84,17 +89,23 @@ def train_tokenizer(
     """
     if column is not None and columns:
         raise ZooError("set 'column' or 'columns', not both")
+    if unit not in get_args(TextUnit):
+        raise ZooError(f"unit is '{unit}'; expected one of {', '.join(get_args(TextUnit))}")
+    if unit == "document" and (column is not None or columns):
+        raise ZooError("unit is 'document'; columns need unit 'line'")
     if columns and len(delimiter or ",") != 1:
         raise ZooError(f"delimiter is '{delimiter}'; with 'columns' it is one character")
     if delimiter == "":
         raise ZooError("delimiter is empty; expected the text between the columns, such as a tab")
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    for path in () if columns else paths:
+    for path in () if columns or unit == "document" else paths:
         warn_about_table(TextLines(path), column)
 
     def texts() -> Iterator[str]:
         for path in paths:
-            if columns:
+            if unit == "document":
+                yield "\n".join(TextLines(path))
+            elif columns:
                 yield from read_columns(TextLines(path), columns, delimiter)
             else:
                 yield from _read_texts(path, column, delimiter or "\t")
@@ -229,5 +240,5 @@ def _summarise(trained: str, texts: Iterator[str], special: Sequence[str]) -> To
         special={token: tokenizer.backend.token_to_id(token) for token in special},
         coverage=1 - sum(row.count(unknown) for row in rows) / max(count, 1),
         tokens_per_line=count / len(lines),
-        example=lines[0],
+        example=next(line for line in lines[0].split("\n") if line.strip()),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from zoo.data.first_examples import FirstExamples
 from zoo.errors import RegistryError, SpecError, ZooError
 from zoo.interfaces import Dataset, Model, Preprocessor
+from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.data_contract import dataset_problems
@@ -46,7 +47,8 @@ def find_dataset(
         train: the section ``train`` that the model was trained with; empty if it is not known.
         part: "test", "validation" or "data"; default: the first of "test" and "validation".
         data: parameters to set; with another ``type``, they replace the dataset. The other
-            parameters of the same type are kept.
+            parameters of the same type are kept. Parameters that a split does not have are those
+            of its data, which is then not split.
         own_run: whether the model is in the folder of a training run. The section ``train`` of
             other models names files that their authors chose, so it is used only with ``part``.
     """
@@ -58,7 +60,7 @@ def find_dataset(
         raise ZooError(f"the model was not trained with a dataset '{part}': {found}")
     named = [name for name in known if name != "data"] if own_run else []
     name = part or next(iter(named), None)
-    base = train[name] if name else {}
+    base = _given_dataset(train[name] if name else {}, data or {}, registry)
     given = _with_reference(data or {}, base, registry)
     merged = merge(document_from_data(base), document_from_data(given)).data
     if not merged or (isinstance(merged, dict) and "type" not in merged):
@@ -78,6 +80,22 @@ def find_dataset(
     if blueprint is None or reader.problems:
         raise SpecError(reader.problems)
     return blueprint
+
+
+def _given_dataset(
+    base: Mapping[str, Any], data: Mapping[str, Any], registry: ComponentRegistry
+) -> Mapping[str, Any]:
+    """Return the dataset whose parameters are set: that of a dataset such as a split, if they are
+    not parameters of the split. So another file of a held-out part is evaluated as a whole."""
+    while "type" not in data and isinstance(base.get("data"), Mapping):
+        try:
+            entry = registry.get(Dataset.kind, str(base["type"]))
+        except RegistryError:  # reported when the dataset is built
+            break
+        if data.keys() <= {parameter.name for parameter in parameters(entry.cls)}:
+            break
+        base = base["data"]
+    return base
 
 
 def _with_reference(

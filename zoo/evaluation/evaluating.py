@@ -13,6 +13,7 @@ import torch
 from zoo.data.batches import open_batches
 from zoo.data.encoding import ProgressFunction
 from zoo.data.preprocessing import build_preprocessors, infer_for_dataset
+from zoo.data.unknown_tokens import warn_unknown_tokens
 from zoo.errors import DataError, ZooError
 from zoo.evaluation.datasets import (
     check_dataset,
@@ -119,6 +120,7 @@ def evaluate(
                 raise
             hint = "the dataset is that of the training; set other files with --data KEY=VALUE"
             raise DataError(f"{error.message} ({hint})", error.origin) from error
+        warn_unknown_tokens(batches.examples, model, preprocessors, data="evaluation")
         with batches:
             result = evaluate_model(
                 model,

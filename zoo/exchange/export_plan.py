@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,8 @@ from torch import Tensor
 from zoo.artifact import Header, read_header
 from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.data.chat_template import CHAT, ChatTemplate
-from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
+from zoo.data.tokenizer import Tokenizer
+from zoo.errors import ArtifactError, MissingExtra, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
 from zoo.exchange.mapping import Originals, TensorJob, TensorPlan, plan_tensors, read_map
 from zoo.exchange.mapping.fill_value import filled_tensor
@@ -77,8 +79,12 @@ class ExportPlan:
             _write_json(staging / name, data)
         texts = {text for key, text in self.tokenizer.items() if key != CHAT}
         if len(texts) == 1:  # transformers has no common file names for two tokenizers
-            (staging / "tokenizer.json").write_text(texts.pop(), encoding="utf-8")
-            tokenizer_config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+            text = texts.pop()
+            (staging / "tokenizer.json").write_text(text, encoding="utf-8")
+            tokenizer_config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+            with contextlib.suppress(MissingExtra):  # without tokenizers
+                added = Tokenizer(text).added_tokens
+                tokenizer_config |= {"additional_special_tokens": added} if added else {}
             if CHAT in self.tokenizer:
                 chat = ChatTemplate.from_json(self.tokenizer[CHAT])
                 tokenizer_config |= {**chat.tokens, "chat_template": chat.template}

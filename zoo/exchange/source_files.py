@@ -11,7 +11,7 @@ from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.layout import MAX_TENSORS, exceeds_values
 from zoo.errors import ZooError, truncate
 from zoo.exchange.unreadable_files import reject_unreadable, reject_unreadable_folder
-from zoo.files import os_error_message
+from zoo.files import check_regular, os_error_message
 from zoo.interfaces.tensors import TensorReader
 
 MAX_CONFIG = 10_000_000
@@ -47,7 +47,9 @@ def read_config(folder: Path) -> dict[str, Any]:
 def read_json(file: Path) -> Any:
     """Return the content of a JSON file within limits."""
     try:
-        size = file.stat().st_size
+        found = file.stat()
+        check_regular(file, found.st_mode)
+        size = found.st_size
         if size > MAX_CONFIG:
             raise ZooError(f"{file} has {size:,} bytes; at most {MAX_CONFIG:,} are allowed")
         text = file.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from zoo.data.special_tokens import tokens_before_eos
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import InputError, SpecError, ZooError
 from zoo.generation.loop import stream_tokens
-from zoo.generation.raw_inputs import model_device
+from zoo.generation.raw_inputs import OneInput, as_inputs, is_one_input, model_device
 from zoo.generation.request import DecodeRequest
 from zoo.generation.text_inputs import encode_batch, encode_prompt, get_tokenizer
 from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
@@ -40,6 +40,21 @@ class Hypothesis:
     text: str | None = None
 
 
+@overload
+def generate(
+    model: Model,
+    inputs: OneInput,
+    *,
+    sampler: ComponentSpec | Sampler | None = None,
+    filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
+    max_length: int = 64,
+    seed: int | None = None,
+    registry: ComponentRegistry | None = None,
+) -> list[Hypothesis]: ...
+
+
+@overload
 def generate(
     model: Model,
     inputs: Sequence[Any],
@@ -50,7 +65,20 @@ def generate(
     max_length: int = 64,
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
-) -> list[list[Hypothesis]]:
+) -> list[list[Hypothesis]]: ...
+
+
+def generate(
+    model: Model,
+    inputs: OneInput | Sequence[Any],
+    *,
+    sampler: ComponentSpec | Sampler | None = None,
+    filters: Sequence[ComponentSpec | Filter] | None = None,
+    prompt: str | Sequence[int] | None = None,
+    max_length: int = 64,
+    seed: int | None = None,
+    registry: ComponentRegistry | None = None,
+) -> list[Hypothesis] | list[list[Hypothesis]]:
     """Generate from texts, lists of token IDs, images, audio or messages, in evaluation mode.
 
     Args:
@@ -65,10 +93,12 @@ def generate(
         seed: random seed of the sampler.
 
     Returns:
-        The hypotheses of each input, best first.
+        The hypotheses of each input, best first; of one text instead of a list, its hypotheses.
     """
     request = build_request(model, sampler, filters, max_length, seed, registry)
-    return generate_batch(model, _encode(model, inputs, prompt, registry), request, registry)
+    batch = _encode(model, as_inputs(inputs), prompt, registry)
+    found = generate_batch(model, batch, request, registry)
+    return found[0] if is_one_input(inputs) else found
 
 
 def generate_batches(

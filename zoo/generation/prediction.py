@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
 
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError
-from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
+from zoo.generation.raw_inputs import OneInput, as_inputs, encode_inputs, is_one_input, to_list
 from zoo.generation.text_inputs import get_tokenizer
-from zoo.interfaces import BatchSchema, Model, Outputs, Preprocessor
+from zoo.interfaces import Model, Outputs, Preprocessor
+from zoo.interfaces.batch_schema import add_zeros
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry
 
@@ -69,13 +70,33 @@ def can_predict(model: Model, logits: str = "item") -> bool:
     return schema.targets == "class" or (logits == "item" and schema.targets in _BY_TARGETS)
 
 
+@overload
+def predict(
+    model: Model,
+    inputs: OneInput,
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> Any: ...
+
+
+@overload
 def predict(
     model: Model,
     inputs: Sequence[Any],
     *,
     top_k: int = 5,
     registry: ComponentRegistry | None = None,
-) -> list[Any]:
+) -> list[Any]: ...
+
+
+def predict(
+    model: Model,
+    inputs: OneInput | Sequence[Any],
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> Any:
     """Predict the class of each input, in evaluation mode.
 
     Args:
@@ -87,7 +108,8 @@ def predict(
 
     Returns:
         A `Prediction` for each input; `LabelsPrediction` if an item can have any number of labels,
-        `ValuesPrediction` if the model predicts numbers.
+        `ValuesPrediction` if the model predicts numbers. For one input instead of a list, its
+        prediction.
 
     Raises:
         DataError: if an input cannot be used, such as an empty text.
@@ -96,17 +118,40 @@ def predict(
         raise ZooError(
             f"model '{model.name}' does not compute one class for each item{_hint(model)}"
         )
-    return [rows[0] for rows in _predict(model, inputs, top_k, registry)]
+    rows = _predict(model, as_inputs(inputs), top_k, registry)
+    found = [row[0] for row in rows]
+    return found[0] if is_one_input(inputs) else found
 
 
+@overload
+def predict_positions(
+    model: Model,
+    inputs: OneInput,
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> list[Prediction]: ...
+
+
+@overload
 def predict_positions(
     model: Model,
     inputs: Sequence[Any],
     *,
     top_k: int = 5,
     registry: ComponentRegistry | None = None,
-) -> list[list[Prediction]]:
-    """Predict the class of each position of each input, in evaluation mode.
+) -> list[list[Prediction]]: ...
+
+
+def predict_positions(
+    model: Model,
+    inputs: OneInput | Sequence[Any],
+    *,
+    top_k: int = 5,
+    registry: ComponentRegistry | None = None,
+) -> list[Prediction] | list[list[Prediction]]:
+    """Predict the class of each position of each input, in evaluation mode; of one input instead of
+    a list, those of its positions.
 
     Args:
         model: a model with the logits of one class for each position: a tagger, whose positions are
@@ -120,7 +165,8 @@ def predict_positions(
     """
     if not can_predict(model, "position"):
         raise ZooError(f"model '{model.name}' does not compute one class for each position")
-    return _predict(model, inputs, top_k, registry)  # type: ignore[return-value]
+    rows: list[list[Any]] = [*_predict(model, as_inputs(inputs), top_k, registry)]
+    return rows[0] if is_one_input(inputs) else rows
 
 
 @torch.no_grad()
@@ -155,9 +201,9 @@ def prediction_batch(
 ) -> dict[str, Tensor]:
     """Return the batch of raw values, with zeros as targets if the model takes targets."""
     batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
-    if TARGET not in batch and TARGET in (model.batch_schema() or {}):
-        batch[TARGET] = _empty_targets(model, batch)
-    return batch
+    schema = model.batch_schema() or {}
+    is_missing = TARGET not in batch and TARGET in schema
+    return add_zeros(schema, batch, [TARGET]) if is_missing else batch
 
 
 def _hint(model: Model) -> str:
@@ -187,21 +233,6 @@ def _added_positions(
         return torch.zeros_like(mask)
     added = torch.tensor(sorted(tokenizer.added_ids), dtype=torch.long, device=mask.device)
     return torch.isin(batch[SOURCE], added)
-
-
-def _empty_targets(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-    """Return zeros as targets, which the model takes and prediction does not have."""
-    schema: BatchSchema = model.batch_schema() or {}
-    sizes: dict[str | int, int] = {}
-    for key, tensor in batch.items():
-        sizes.update(zip(schema[key].dims or (), tensor.shape, strict=False))
-    dims = schema[TARGET].dims or ("B",)
-    unknown = [dim for dim in dims if isinstance(dim, str) and dim not in sizes]
-    if unknown:
-        raise ZooError(f"the length {unknown[0]} of the targets does not follow from the inputs")
-    shape = [dim if isinstance(dim, int) else sizes[dim] for dim in dims]
-    dtype = torch.long if schema[TARGET].dtype == "integer" else None
-    return torch.zeros(shape, dtype=dtype, device=model_device(model))
 
 
 def _class_predictions(

@@ -16,6 +16,19 @@ from zoo.errors import DataError, InputError, ZooError, truncate
 from zoo.interfaces import Array, BatchSchema, Model, Preprocessor
 from zoo.interfaces.module_parts import first_parameter
 
+OneInput = str | Path | Mapping[str, Any] | np.ndarray[Any, Any]
+"""One input instead of a list of inputs: a text, the path of a file, an example or an array."""
+
+
+def is_one_input(inputs: Any) -> bool:
+    """Return whether a value is one input, and not a list of inputs."""
+    return isinstance(inputs, (str, Path, Mapping, np.ndarray))
+
+
+def as_inputs(inputs: Any) -> Sequence[Any]:
+    """Return the inputs; one input as a list of it."""
+    return [inputs] if is_one_input(inputs) else inputs  # type: ignore[no-any-return]
+
 
 def to_list(inputs: Any) -> list[Any]:
     """Return the inputs as a list, or raise ZooError if it is a single value or empty."""

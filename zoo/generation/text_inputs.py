@@ -84,7 +84,8 @@ def encode_batch(
     if preprocessor is not None and preprocessor.content not in ("text", "messages"):
         examples = [{"source": value} for value in to_list(inputs)]
         return encode_inputs(model, {"source": preprocessor}, examples)
-    if isinstance(inputs, str) or not all(isinstance(row, Iterable) for row in inputs):
+    is_list = isinstance(inputs, Sequence) and not isinstance(inputs, str)
+    if not is_list or not all(isinstance(row, Iterable) for row in inputs):
         found = truncate(repr(inputs), 80)
         raise ZooError(f"inputs is {found}; expected a list of texts, or of lists of token IDs")
     if not inputs:
@@ -198,6 +199,12 @@ def get_tokenizer(model: Model, side: str) -> Tokenizer | None:
 
 
 _MAX_SHOWN = 10
+
+
+def takes_text(model: Model) -> bool:
+    """Return whether the inputs of a model are texts."""
+    side = "target" if model.generation_input == "prompt" else "source"
+    return get_tokenizer(model, side) is not None
 
 
 def describe_unknown(model: Model, texts: Iterable[str], *, is_output: bool = False) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from zoo.adapters import ADAPTERS, adapted_modules, find_adapters
 from zoo.artifact import Header, named_tensors, read_header
 from zoo.artifact.checkpoint import open_tensors
-from zoo.errors import ZooError
+from zoo.artifact.probe import NotRunnable, record_probe
+from zoo.errors import ZooError, ZooWarning
 from zoo.exchange.export_plan import find_exporter
 from zoo.exchange.import_plan import wrap_importer_errors
 from zoo.exchange.mapping import TensorMap, plan_tensors, read_map
@@ -30,6 +32,9 @@ from zoo.spec.adaptation import add_adapters
 
 FORMAT = "peft"
 """The format of the folders, and the name of an imported adapter in its model."""
+_WHOLE = f"{FORMAT}_modules"
+"""The name of the adapter of imported whole modules."""
+_WHOLE_KEY = "modules_to_save"
 Source = str | os.PathLike[str]
 
 
@@ -38,7 +43,8 @@ def import_adapter(
 ) -> Path:
     """Import an adapter of peft and write it to a file without its base.
 
-    Whole modules in the folder (``modules_to_save``) become tensors of the file.
+    Whole modules in the folder (``modules_to_save``) become an adapter of the file, too, so that
+    the base is restored if both are switched off.
 
     Args:
         folder: has ``adapter_config.json`` and ``adapter_model.safetensors``.
@@ -52,17 +58,66 @@ def import_adapter(
     model = load(base, registry=registry)
     converter = _importing_converter(read_header(find(base)), model, registry)
     config, layers, whole = read_folder(Path(folder), converter.sources)
+    if whole:
+        cls = _find_adapter({_WHOLE_KEY: sorted(whole)}, registry)
+        _add_copies(model, cls, converter.whole(flat_names(whole)), registry)
     cls = _find_adapter(config, registry)
     params, tensors = cls.from_peft(config, layers, converter)
-    own = named_tensors(model)
-    with torch.no_grad():
-        for name, tensor in converter.whole(flat_names(whole)).items():
-            own[name].copy_(tensor)
     data = {"type": cls.name, **params, "targets": _targets(params, tensors)}
     add_adapters(model, {FORMAT: data}, registry=registry)
     _copy_tensors(find_adapters(model)[FORMAT], tensors)
     provenance = {"imported": Path(folder).name, "format": FORMAT, "config": config}
     return save_adapter(model, output, base=base, provenance=provenance)
+
+
+@torch.no_grad()
+def _add_copies(
+    model: Model, cls: type[Adapter], tensors: Mapping[str, Tensor], registry: ComponentRegistry
+) -> None:
+    """Add an adapter that copies modules, with these values of the tensors of the model.
+
+    Tensors of modules that cannot be copied, or that are not called, replace those of the model.
+    """
+    own = named_tensors(model)
+    paths = {name: name.rpartition(".")[0] for name in tensors}
+    called, adapter = _called_modules(model), cls(targets=sorted(set(paths.values())))
+    copied = {
+        path
+        for path in paths.values()
+        if (called is None or path in called) and adapter.supports(model.get_submodule(path))
+    }
+    others = [name for name, path in paths.items() if path not in copied]
+    if others:
+        warnings.warn(
+            f"{', '.join(others)}: switching the adapter off does not restore these weights, which "
+            "are not those of a layer that is called",
+            ZooWarning,
+            stacklevel=3,
+        )
+    before = {name: own[name].clone() for name, path in paths.items() if path in copied}
+    for name, tensor in tensors.items():
+        _copy_tensor(own[name], tensor, name)
+    if copied:
+        data = {"type": cls.name, "targets": sorted(copied)}
+        add_adapters(model, {_WHOLE: data}, registry=registry)
+    for name, tensor in before.items():
+        own[name].copy_(tensor)
+
+
+def _called_modules(model: Model) -> set[str] | None:
+    """Return the paths of the modules that are called on an example; None if it does not run."""
+    called: set[str] = set()
+    handles = [
+        module.register_forward_hook(lambda *_, path=path: called.add(path))
+        for path, module in model.named_modules()
+    ]
+    try:
+        return None if "skipped" in record_probe(model) else called
+    except NotRunnable:
+        return None
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def export_adapter(
@@ -197,7 +252,11 @@ def _copy_tensors(adapter: Adapter, tensors: LayerTensors) -> None:
     for path, each in tensors.items():
         own = dict(adapter.layers.get_submodule(path).named_parameters())
         for name, tensor in each.items():
-            if own[name].shape != tensor.shape:
-                found, expected = list(tensor.shape), list(own[name].shape)
-                raise ZooError(f"{path}: {name} has the shape {found}, expected {expected}")
-            own[name].copy_(tensor)
+            _copy_tensor(own[name], tensor, f"{path}: {name}")
+
+
+def _copy_tensor(target: Tensor, tensor: Tensor, name: str) -> None:
+    if target.shape != tensor.shape:
+        found, expected = list(tensor.shape), list(target.shape)
+        raise ZooError(f"{name} has the shape {found}, expected {expected}")
+    target.copy_(tensor)

@@ -8,17 +8,20 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from zoo.artifact.checkpoint import open_tensors, write_tensors
-from zoo.errors import ArtifactError, ZooError
+from zoo.errors import ArtifactError, ZooError, truncate
 from zoo.exchange.source_files import read_json
 from zoo.files import os_error_message, staging_dir
-from zoo.interfaces.tensors import TensorMeta
+from zoo.interfaces.tensors import TensorMeta, TensorReader
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
 """Begins the names of tensors."""
+_MAX_OWN = 3
+"""The largest number of steps in the name of a tensor in its module, as ``lora_A.weight``."""
 Layers = dict[str, dict[str, Tensor]]
 """The tensors of each adapted module, by the name of the module and their own."""
 
@@ -38,37 +41,61 @@ def read_folder(folder: Path, base: Collection[str]) -> tuple[dict[str, Any], La
     if not isinstance(config, dict):
         raise ZooError(f"{folder / CONFIG} should contain a JSON object")
     stored = open_tensors([folder / WEIGHTS])
-    modules = {name.rpartition(".")[0] for name in base}
+    known, modules = _Names(base), _Names({name.rpartition(".")[0] for name in base})
     layers: Layers = {}
     whole: Layers = {}
-    for name in stored.metas:
+    for name, meta in stored.metas.items():
+        if not meta.dtype.is_floating_point:
+            raise ZooError(f"{name} is {meta.dtype}; expected floating-point numbers")
         inner = name.removeprefix(PREFIX)
-        found = _name_in_base(inner, base)
+        found = known.find(inner)
         if found is not None:
             module, _, own = found.rpartition(".")
-            whole.setdefault(module, {})[own] = stored.read(name)
+            whole.setdefault(module, {})[own] = _read_finite(stored, name)
         else:
             module, own = _split_name(inner, modules)
-            layers.setdefault(module, {})[own] = stored.read(name)
+            layers.setdefault(module, {})[own] = _read_finite(stored, name)
     return config, layers, whole
 
 
-def _split_name(name: str, modules: Collection[str]) -> tuple[str, str]:
+def _read_finite(stored: TensorReader, name: str) -> Tensor:
+    """Return a tensor; raise ZooError if a value is NaN or infinite."""
+    tensor = stored.read(name)
+    if not tensor.to(torch.float32).isfinite().all():
+        raise ZooError(f"{name} has values that are not finite in float32")
+    return tensor
+
+
+def _split_name(name: str, modules: _Names) -> tuple[str, str]:
     """Return the module of the base and the rest of the name of a tensor of its adapter."""
     parts = name.split(".")
-    for count in range(len(parts) - 1, 0, -1):
-        module = _name_in_base(".".join(parts[:count]), modules)
+    for count in range(len(parts) - 1, max(0, len(parts) - 1 - _MAX_OWN), -1):
+        module = modules.find(".".join(parts[:count]))
         if module is not None:
             return module, ".".join(parts[count:])
-    raise ZooError(f"the base has no module of '{name}'")
+    raise ZooError(f"the base has no module of '{truncate(name, 200)}'")
 
 
-def _name_in_base(name: str, known: Collection[str]) -> str | None:
-    """Return the same name, or the only one that differs by a prefix such as ``bert.``."""
-    if name in known:
-        return name
-    found = [other for other in known if other.endswith(f".{name}") or name.endswith(f".{other}")]
-    return found[0] if len(found) == 1 else None
+class _Names:
+    """Names of a base, of which one is found that differs by a prefix such as ``bert.``."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = set(names)
+        self._depth = max((name.count(".") for name in names), default=0) + 1
+        self._by_end: dict[str, list[str]] = {}
+        for name in self._names:
+            parts = name.split(".")
+            for start in range(1, len(parts)):
+                self._by_end.setdefault(".".join(parts[start:]), []).append(name)
+
+    def find(self, name: str) -> str | None:
+        """Return the same name, or the only one that differs by a prefix."""
+        if name in self._names:
+            return name
+        parts = name.split(".")
+        ends = (".".join(parts[-count:]) for count in range(1, min(self._depth + 1, len(parts))))
+        found = [*self._by_end.get(name, ()), *(end for end in ends if end in self._names)]
+        return found[0] if len(found) == 1 else None
 
 
 def write_folder(folder: Path, config: Mapping[str, Any], layers: Layers) -> None:

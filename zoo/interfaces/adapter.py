@@ -18,7 +18,15 @@ class AdapterLayer(nn.Module, ABC):
     """The adapter of one module, which the adapted model calls around the module.
 
     Its parameters have the device and the dtype of the module. The module is not a submodule of it.
+    Several adapters of a module are applied in their order: first they adapt the inputs, then the
+    output.
+
+    Attributes:
+        replaces_output: whether `adapt_output` does not use the output of the module. Such a layer
+            is applied before others, which adapt its output; one of them is used for a module.
     """
+
+    replaces_output: ClassVar[bool] = False
 
     @abstractmethod
     def reset_parameters(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -72,10 +72,32 @@ class TensorSchema(NamedTuple):
 BatchSchema = Mapping[str, TensorSchema]
 
 
-def check_batch(schema: BatchSchema, batch: Any, model: str) -> None:
+def add_zeros(
+    schema: BatchSchema, batch: Mapping[str, Tensor], keys: Collection[str]
+) -> dict[str, Tensor]:
+    """Return a batch with zeros for these keys; dimensions that other keys do not have are 1."""
+    sizes: dict[str | int, int] = {}
+    for key, tensor in batch.items():
+        sizes.update(zip(schema[key].dims or (), tensor.shape, strict=False))
+    device = next(iter(batch.values())).device
+    completed = dict(batch)
+    for key in keys:
+        dims = schema[key].dims or ("B",)
+        shape = [dim if isinstance(dim, int) else sizes.get(dim, 1) for dim in dims]
+        dtype = torch.long if schema[key].dtype == "integer" else None
+        completed[key] = torch.zeros(shape, dtype=dtype, device=device)
+    return completed
+
+
+def check_batch(
+    schema: BatchSchema, batch: Any, model: str, hint: Callable[[str], str] = lambda key: ""
+) -> None:
     """Raise ZooError if a batch does not have the declared tensors.
 
     Values are read on the CPU only, because reading them would synchronise an accelerator.
+
+    Args:
+        hint: returns what to do without a key, for the message.
     """
     if not isinstance(batch, Mapping):
         found = (
@@ -97,7 +119,7 @@ def check_batch(schema: BatchSchema, batch: Any, model: str) -> None:
             names = ", ".join(f"'{name}'" for name in batch) or "nothing"
             raise ZooError(
                 f"'{key}' in the batch of {model} {found}; expected a tensor "
-                f"{field.format(sizes)}, and the batch has {names}"
+                f"{field.format(sizes)}, and the batch has {names}{hint(key)}"
             )
     if len(batch) > sum(key in batch for key in schema):
         unknown = next(key for key in batch if key not in schema)

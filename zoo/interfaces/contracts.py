@@ -151,6 +151,8 @@ class OutputRequirement:
 
     def check(self, outputs: Outputs) -> str | None:
         """Return what is missing in outputs, or None. Only shapes and names are read."""
+        if not outputs.has_targets:
+            return "needs targets, but the batch of the model had none"
         found = find_targets(outputs)
         if self.targets is not None and _SHAPES.get(self.targets, self.targets) != found:
             return (

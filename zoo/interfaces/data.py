@@ -222,6 +222,16 @@ class Outputs:
             )
         return self.extras[name]
 
+    def without_targets(self) -> Outputs:
+        """Return the outputs of a batch that had no targets: targets [B, 0], no target_mask."""
+        return replace(self, targets=self.targets[:, :0], target_mask=None)
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether the batch had targets."""
+        is_empty = self.target_mask is None and self.targets.shape[1:2] == (0,)
+        return not is_empty or self.logits.shape[1:2] == (0,)
+
     def differentiable(self) -> Iterator[Tensor]:
         """Yield every tensor that an objective can differentiate."""
         yield self.logits

@@ -69,6 +69,9 @@ class Decoder(Component, nn.Module, ABC):
     supports_segments: ClassVar[bool] = False
     """Whether `forward` takes ``segments`` [B, T], the number of the text of each token, for rows
     with several texts one after the other. The logits are those of each text alone."""
+    input_parts: ClassVar[tuple[str, ...]] = ()
+    """Names of the modules that precede the first layer; they may be None. Learning rates by depth
+    treat them as embeddings."""
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
         """Compute the logits [B, T, V] of the token that follows each of targets [B, T]."""

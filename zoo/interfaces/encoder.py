@@ -33,6 +33,9 @@ class Encoder(Component, nn.Module, ABC):
 
     accepts_edges: ClassVar[bool] = False
     """Whether forward takes edges [B, E, 2]: pairs (source, target), padded with -1."""
+    input_parts: ClassVar[tuple[str, ...]] = ()
+    """Names of the modules that precede the first layer; they may be None. Learning rates by depth
+    treat them as embeddings."""
 
     output_dim: int
     summary_dim: int

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from zoo.errors import ZooError
-from zoo.interfaces.batch_schema import BatchSchema, check_batch
+from zoo.interfaces.batch_schema import BatchSchema, add_zeros, check_batch
 from zoo.interfaces.component import Component, Entry
 from zoo.interfaces.contracts import OutputSchema
 from zoo.interfaces.data import Batch, GenerationOutput, Memory, Outputs
@@ -22,6 +22,8 @@ from zoo.interfaces.embedding import Embedding, to_eos_ids
 from zoo.interfaces.evaluation_mode import set_frozen_to_evaluation
 from zoo.interfaces.filter import Filter
 from zoo.interfaces.sampler import Sampler
+
+Vectors = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Model(Component, nn.Module, ABC):
         persistent buffers, so that checkpoints contain it; CPU and GPU agree within tolerance; the
         forward pass compiles without graph breaks; every parameter gets a gradient; `zoo.generate`
         returns the tokens of `generate`; the outputs contain what `output_schema` declares; a batch
-        that does not fit `batch_schema` raises ZooError; padding does not change the outputs;
+        that does not fit `batch_schema` raises ZooError; in evaluation mode the model is called
+        without the keys that do not change its outputs; padding does not change the outputs;
         `observe_validation` returns whether it changes the outputs.
 
     Attributes:
@@ -76,8 +79,14 @@ class Model(Component, nn.Module, ABC):
 
     kind: ClassVar[str] = "model"
     generation_input: ClassVar[str | None] = None
+    complete_batch: Callable[[Vectors], Vectors] | None = None
+    """Returns the vectors of a whole batch, given those of a part of it; see `whole_batch`."""
     """The batch key of the input of generation, "source" or "prompt"; None if generation is not
     supported."""
+
+    loss_only: ClassVar[tuple[str, ...]] = ()
+    """Keys of the batch that only the loss uses, such as the class of an item: in evaluation mode a
+    model can be called without them."""
 
     bos: int | None = None
     eos: int | Sequence[int] = ()
@@ -165,10 +174,19 @@ class Model(Component, nn.Module, ABC):
         return commit
 
     def __call__(self, batch: Batch) -> Any:
-        """Check the batch against `batch_schema` and compute the outputs."""
+        """Check the batch against `batch_schema` and compute the outputs.
+
+        In evaluation mode a batch without the keys of `loss_only` gives outputs without targets.
+        """
         if not torch.compiler.is_compiling():
             self.check_batch(batch)
-        return super().__call__(batch)
+        if self.training or all(key in batch for key in self.loss_only):
+            return super().__call__(batch)
+        schema = self.batch_schema() or {}
+        missing = [key for key in self.loss_only if key in schema and key not in batch]
+        if not missing:
+            return super().__call__(batch)
+        return super().__call__(add_zeros(schema, batch, missing)).without_targets()
 
     def check_batch(self, batch: Batch, *, inference: bool = False) -> None:
         """Raise ZooError if the batch does not fit `batch_schema`.
@@ -176,8 +194,44 @@ class Model(Component, nn.Module, ABC):
         It reads shapes and dtypes, and on the CPU also whether IDs are in range.
         """
         schema = self.batch_schema(inference=inference)
-        if schema is not None:
-            check_batch(schema, batch, f"model '{self.name}'")
+        if schema is None:
+            return
+        if self.loss_only and not self.training:
+            schema = {
+                key: field._replace(optional=field.optional or key in self.loss_only)
+                for key, field in schema.items()
+            }
+        check_batch(schema, batch, f"model '{self.name}'", self._missing_hint)
+
+    def _missing_hint(self, key: str) -> str:
+        """Return what to do without a key of the batch that has targets."""
+        inputs = self.batch_schema(inference=True) or {}
+        if key not in inputs or not inputs[key].optional:
+            return ""
+        if key in self.loss_only:
+            return "; the loss needs it: call the model in evaluation mode for outputs only"
+        if self.generation_input is not None:
+            return (
+                "; the model computes its outputs from it (teacher forcing); without it, use "
+                "zoo.generate or model.generate"
+            )
+        return "; use zoo.embed for the vectors of one input" if hasattr(self, "embed") else ""
+
+    def whole_batch(self, vectors: Vectors) -> Vectors:
+        """Return the vectors of all examples of a batch, of which a forward pass may have a part.
+
+        A model with in-batch negatives (`OutputSchema.in_batch`) computes the vectors of each
+        example alone, calls this method, and computes its outputs from what it returns. That is the
+        input, unless a batch is divided over processes or accumulation steps: training then sets
+        `complete_batch`, so that the outputs and the loss are those of the whole batch.
+
+        Args:
+            vectors: tensors [B, ...] by name.
+
+        Returns:
+            Tensors [N, ...] with the same names, or more, N >= B.
+        """
+        return vectors if self.complete_batch is None else self.complete_batch(vectors)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema | None:
         """Return the tensors of a batch; None if they are not declared, so that nothing is checked.

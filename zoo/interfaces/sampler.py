@@ -96,6 +96,8 @@ class Sampler(Component):
     their `OutputSchema`."""
     width: int = 1
     groups: int = 1
+    min_vocab: int = 0
+    """The smallest vocabulary that it can select from."""
 
     def distribution(self, logprobs: Tensor) -> Tensor:
         """Return the probabilities [..., V] of the next token, given logprobs [..., V]."""

@@ -10,7 +10,7 @@ import torch
 
 from zoo.acceleration import prepare
 from zoo.acceleration.first_operations import prepare_operations
-from zoo.adapters.attachment import attach, reset_adapters
+from zoo.adapters.attachment import attach, check_replaced, reset_adapters
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Entry, Model
 from zoo.interfaces.importer import Importer
@@ -23,6 +23,7 @@ from zoo.spec.data_contract import data_problems
 from zoo.spec.initialisation import initialise
 from zoo.spec.memory import check_memory, model_bytes
 from zoo.spec.meta import SkipInit
+from zoo.spec.objective_check import fitted_objective
 from zoo.spec.report import Report, build_report, check_example
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
 from zoo.spec.trainability import trained_problems
@@ -82,6 +83,7 @@ def _attach_adapters(spec: Spec, root: BuildNode) -> None:
             tree.children.append(root.children.pop())
             with blueprint.report_errors("attaching the adapter"):
                 attach(tree.part, name, adapter)
+                check_replaced(tree.part)
         except SpecError as error:
             problems += error.problems
     if problems:
@@ -111,7 +113,7 @@ def _check(
     overrides: Iterable[str],
     registry: ComponentRegistry | None,
     importer: Importer | None,
-    run: Callable[[Spec, BuildNode], T],
+    run: Callable[[Spec, BuildNode, BuildNode | None], T],
 ) -> tuple[Spec, T]:
     draft = draft_spec(source, overrides=overrides, registry=registry, importer=importer)
     problems = list(draft.problems)
@@ -123,14 +125,14 @@ def _check(
         problems += data_problems(draft.spec, root, registry or default_registry())
         problems += trained_problems(draft.spec, root.children[0].part)
         if not problems:
-            return draft.spec, run(draft.spec, root.children[0])
+            return draft.spec, run(draft.spec, root.children[0], fitted_objective(draft.spec, root))
     except SpecError as error:
         problems += error.problems
     raise SpecError(sort_problems(problems))
 
 
-def _run_example(spec: Spec, tree: BuildNode) -> BuildNode:
-    check_example(spec, tree)
+def _run_example(spec: Spec, tree: BuildNode, objective: BuildNode | None) -> BuildNode:
+    check_example(spec, tree, objective)
     return tree
 
 

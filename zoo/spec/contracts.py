@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zoo.errors import Problem
@@ -38,17 +38,18 @@ def contract_problems(
             at = _format_stochastic(tree) if message.startswith("does not use") else ""
             fitting = _fitting_objectives(schema, registry)
             yield _problem(sections.objective, f"{message}{at}", fitting)
-    if sections.sampler is not None:
-        conflict = _sampler_problem(sections.sampler.cls.decoding, schema, label)
+    for sampler in filter(None, (sections.sampler, _evaluation(spec).get("sampler"))):
+        conflict = _sampler_problem(sampler.cls.decoding, schema, label)
         if conflict:
             others: list[Any] = [entry.cls for entry in registry.components("sampler")]
             fitting = (other.name for other in others if other.decoding in schema.decoding)
-            yield _problem(sections.sampler, conflict, fitting)
-        elif sections.filters and issubclass(sections.sampler.cls, FrameSampler):
-            for filter_ in sections.filters:
-                frames = f"sampler '{sections.sampler.label}', which decodes {DECODING['frame']}"
-                yield _problem(filter_, f"cannot be used with {frames}; remove it")
-    yield from _filter_problems(spec, root, model)
+            yield _problem(sampler, conflict, fitting)
+        else:
+            needed = _built(sampler, root).min_vocab
+            if needed and needed > (vocab := model.vocab_size("target")):
+                message = f"needs a vocabulary of at least {needed:,} tokens, but {label} has"
+                yield _problem(sampler, f"{message} {vocab:,}")
+    yield from _filter_problems(spec, root, schema)
     for metric in sections.metrics:
         mismatch = metric_conflict(metric.cls, schema, label)
         if mismatch:
@@ -61,19 +62,34 @@ def contract_problems(
             )
 
 
+def _evaluation(spec: Spec) -> Mapping[str, Any]:
+    """Return the parameters of ``train.evaluate``."""
+    train = spec.sections.train
+    evaluate = None if train is None else train.params.get("evaluate")
+    return evaluate.params if isinstance(evaluate, Blueprint) else {}
+
+
 def _lacks_sampler(spec: Spec) -> bool:
     """Return whether the training of a spec evaluates without a sampler."""
     train = spec.sections.train
     if train is None or train.params.get("validation") is None:
         return False
-    evaluate = train.params.get("evaluate")
-    own = evaluate.params.get("sampler") if isinstance(evaluate, Blueprint) else None
-    return spec.sections.sampler is None and own is None
+    return spec.sections.sampler is None and _evaluation(spec).get("sampler") is None
 
 
-def _filter_problems(spec: Spec, root: BuildNode, model: Model) -> Iterator[Problem]:
-    """Yield the filters with token IDs that the model does not have."""
+def _filter_problems(spec: Spec, root: BuildNode, schema: OutputSchema) -> Iterator[Problem]:
+    """Yield the filters of a sampler that uses none, and those with token IDs that the model does
+    not have."""
+    sampler, model = spec.sections.sampler, root.children[0].part
+    decodes_frames = (
+        sampler is not None
+        and issubclass(sampler.cls, FrameSampler)
+        and sampler.cls.decoding in schema.decoding
+    )
     for blueprint in spec.sections.filters:
+        if sampler is not None and decodes_frames:
+            frames = f"sampler '{sampler.label}', which decodes {DECODING['frame']}"
+            yield _problem(blueprint, f"cannot be used with {frames}; remove it")
         needed = _built(blueprint, root).min_vocab
         if needed and needed > (vocab := model.vocab_size("target")):
             yield _problem(

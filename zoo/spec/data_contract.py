@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from zoo.errors import Problem, SpecError, ZooError
-from zoo.interfaces import Dataset, Field, Model, Preprocessor, TensorSchema
+from zoo.interfaces import Dataset, Field, Model, Position, Preprocessor, TensorSchema
 from zoo.interfaces.batch_schema import SEGMENTS, BatchSchema
 from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode
@@ -27,6 +27,7 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
     label = f"model '{spec.sections.model.label}'"
     if SEGMENTS not in schema:
         yield from _packing_problems(root, label)
+    yield from _block_problems(root, label)
     datasets = list(_find_datasets(root))
     preprocessing = dict(spec.sections.preprocessing)
     for node in datasets:
@@ -59,6 +60,22 @@ def _packing_problems(root: BuildNode, model: str) -> Iterator[Problem]:
             yield Problem(message, f"{blueprint.path}.pack", blueprint.places.get("pack"))
 
 
+def _block_problems(root: BuildNode, model: str) -> Iterator[Problem]:
+    """Yield a problem if the blocks of a training have more tokens than the model has positions."""
+    blocks = [node for node in root.walk() if isinstance(node.part, Batching) and node.part.block]
+    limits = {
+        node.blueprint.path: node.part.max_positions
+        for node in root.children[0].walk()
+        if isinstance(node.part, Position) and node.part.max_positions is not None
+    }
+    for node in blocks if limits else ():
+        path = min(limits, key=lambda each: limits[each])
+        if (block := node.part.block) > limits[path]:
+            message = f"is {block}, but {model} has {limits[path]} positions ({path})"
+            blueprint = node.blueprint
+            yield Problem(message, f"{blueprint.path}.block", blueprint.places.get("block"))
+
+
 def _find_datasets(node: BuildNode) -> Iterator[BuildNode]:
     """Yield the datasets that make batches, without those inside of another dataset."""
     if isinstance(node.part, Dataset):
@@ -73,6 +90,7 @@ def infer_preprocessing(
     known: Collection[str],
     schema: BatchSchema,
     registry: ComponentRegistry,
+    stored: Collection[str] = (),
 ) -> dict[str, Blueprint[Preprocessor]]:
     """Return the preprocessors that a spec need not name, because only one fits: it takes the
     content of the field, needs no parameters, and makes what the model takes.
@@ -80,6 +98,8 @@ def infer_preprocessing(
     Args:
         fields: the fields of a dataset.
         known: keys with a preprocessor.
+        stored: keys with a stored tokenizer. Several preprocessors can use it: the one is taken
+            that makes a complete batch, and of a preprocessor and a variant of it the former.
     """
     found = {}
     for key, field in fields.items():
@@ -91,9 +111,35 @@ def infer_preprocessing(
                 if issubclass(entry.cls, Preprocessor) and entry.cls.content == field.content
             ]
             fitting = [each for each in candidates if _makes(each, key, schema[key])]
+            if key in stored:
+                fitting = _plainest(_completing(fitting, key, {*fields, *known}, schema))
             if len(fitting) == 1:
                 found[key] = fitting[0]
     return found
+
+
+def _completing(
+    candidates: Sequence[Blueprint[Preprocessor]],
+    key: str,
+    available: Collection[str],
+    schema: BatchSchema,
+) -> list[Blueprint[Preprocessor]]:
+    """Return the preprocessors that make the required keys of a batch that are not available, and
+    none that are."""
+    required = {name for name, field in schema.items() if not field.optional}
+    required -= {key, *available}
+    found = []
+    for candidate in candidates:
+        made = candidate.build(schema=schema[key], stored=None).outputs(key).keys() - {key}
+        if required <= made and made.isdisjoint(available):
+            found.append(candidate)
+    return found
+
+
+def _plainest(candidates: Sequence[Blueprint[Preprocessor]]) -> list[Blueprint[Preprocessor]]:
+    """Return the preprocessor of which all others are variants; all if there is none."""
+    plain = [one for one in candidates if all(issubclass(o.cls, one.cls) for o in candidates)]
+    return plain or list(candidates)
 
 
 def _makes(blueprint: Blueprint[Preprocessor], key: str, schema: TensorSchema) -> bool:

@@ -14,6 +14,8 @@ from typing import Any
 
 from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError, ZooWarning
 from zoo.files import is_safetensors
+from zoo.interfaces import Entry
+from zoo.interfaces.signature import Slot, parameters
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.document import Document, KeyPath, document_from_data, read_file
 from zoo.spec.merging import merge, parse_override
@@ -23,7 +25,8 @@ Source = str | os.PathLike[str] | Mapping[str, Any] | Document
 
 MAX_EXTENDS = 8
 _CATALOGUE = re.compile(r"[\w-]+")
-_REPOSITORY = re.compile(r"hub:.+|[\w-][\w.-]*/[\w.-]+(@.+)?")
+REPOSITORY = re.compile(r"hub:.+|[\w-][\w.-]*/[\w.-]+(@.+)?")
+"""The name of a repository on the Hub."""
 
 
 def merge_source(source: Source, overrides: Iterable[str], registry: ComponentRegistry) -> Document:
@@ -46,7 +49,8 @@ def merge_source(source: Source, overrides: Iterable[str], registry: ComponentRe
         problems += error.problems
     for text in overrides:
         try:
-            document = merge(document, parse_override(text, document))
+            override = parse_override(text, document)
+            document = merge(_for_type(document, override, registry), override)
         except SpecError as error:
             problems += error.problems
     if problems:
@@ -106,7 +110,7 @@ def _resolve_extends(
     try:
         model = _read_model(base_name, path.parent, registry)
         if model is not None:
-            return merge(model, document)
+            return merge(_for_type(model, document, registry), document)
         sibling = path.parent / base_name
         file = sibling if os.path.isfile(sibling) else find_spec(base_name, registry)
         file = file if file.is_absolute() else path.parent / file
@@ -125,7 +129,51 @@ def _resolve_extends(
             for p in error.problems
         ]
         raise SpecError([*problems, *document.problems]) from None
-    return merge(base, document)
+    return merge(_for_type(base, document, registry), document)
+
+
+_OF_THE_OUTPUTS = ("sampler", "filters", "metrics", "preprocessing")
+"""Sections that depend on the type of a model. A training takes the preprocessing that fits it from
+the model with weights."""
+
+
+def _for_type(base: Document, over: Document, registry: ComponentRegistry) -> Document:
+    """Return the spec of a model with weights for the model type that a document sets.
+
+    A model of another type, such as a classifier on the encoder of a language model, has the parts
+    in slots that both types have. Other parameters, and the sections that depend on the type, are
+    those of the document.
+    """
+    old, new = (_model_entry(document, registry) for document in (base, over))
+    if base.base is None or old is None or new is None:
+        return base
+    model = {**base.data["model"], "type": over.data["model"]["type"]}
+    if old is new:
+        return replace(base, data={**base.data, "model": model})
+    theirs = _slots(new.cls)
+    kept = {key for key, slot in _slots(old.cls).items() if theirs.get(key) == slot}
+    model = {key: value for key, value in model.items() if key == "type" or key in kept}
+    data = {key: value for key, value in base.data.items() if key not in _OF_THE_OUTPUTS}
+    removed = {("model", key) for key in base.data["model"]} - {("model", key) for key in model}
+    return replace(
+        base,
+        data={**data, "model": model},
+        values={p: v for p, v in base.values.items() if p[:2] not in removed},
+        keys={p: v for p, v in base.keys.items() if p[:2] not in removed},
+    )
+
+
+def _model_entry(document: Document, registry: ComponentRegistry) -> Entry | None:
+    """Return the type of the model of a document; None if it sets none, or an unknown one."""
+    model = document.data.get("model") if isinstance(document.data, dict) else None
+    name = model.get("type") if isinstance(model, dict) else None
+    with contextlib.suppress(RegistryError):
+        return registry.get("model", name) if isinstance(name, str) else None
+    return None
+
+
+def _slots(cls: type) -> dict[str, Slot]:
+    return {each.name: each.slot for each in parameters(cls) if each.slot is not None}
 
 
 def _read_model(name: str, folder: Path, registry: ComponentRegistry) -> Document | None:
@@ -164,7 +212,7 @@ def _find_model(name: str, folder: Path, registry: ComponentRegistry) -> str | N
     with contextlib.suppress(RegistryError):
         registry.spec(name)
         return None
-    is_name = _CATALOGUE.fullmatch(name) or _REPOSITORY.fullmatch(name)
+    is_name = _CATALOGUE.fullmatch(name) or REPOSITORY.fullmatch(name)
     return name if is_name and not name.endswith((".yaml", ".yml")) else None
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
+from zoo.attention.scorers import ScorerBank
 from zoo.errors import ZooError
-from zoo.interfaces import Backbone, Embedding, Optimiser, Position, Weight
+from zoo.interfaces import Backbone, Decoder, Embedding, Encoder, Optimiser, Position, Weight
 from zoo.interfaces.path_pattern import PathPattern
 from zoo.spec.initialisation import model_weights
 from zoo.spec.training import MAX_STEPS, Training
 
 _INPUTS = (Embedding, Position, Backbone)
+_CODERS = (Encoder, Decoder)
+Stack = Sequence[nn.Module | nn.Parameter]
 
 
 class Rate(NamedTuple):
@@ -119,35 +122,71 @@ def _named(group: dict[str, Any]) -> dict[str, Any]:
 def depth_factors(model: nn.Module, decay: float) -> dict[str, float]:
     r"""Return the factor of the learning rate of each parameter by its depth.
 
-    .. math:: d^{N - n} \text{ of block } n < N, \qquad d^{N + 1} \text{ of embeddings}
+    .. math:: d^{N - n} \text{ of block } n < N, \qquad d^{N + 1} \text{ of what precedes block } 0
 
     and 1 of all others, such as an output layer, as in the code of Bao et al. 2022 (BEiT). Blocks
-    are the entries of the outermost lists of modules; each list counts for itself.
+    are the entries of the outermost lists of modules in encoders and decoders, or in the whole
+    model if it has neither; each list counts for itself. Embeddings, positions and the
+    `input_parts` of encoders and decoders precede them. Their N is that of the longest list in the
+    innermost module that contains both.
 
     Raises:
         ZooError: if the model has no blocks.
     """
-    stacks = dict(_stacks(model))
+    stacks = dict(_model_stacks(model))
     if not stacks:
         raise ZooError("the model has no list of blocks, whose depth 'depth_decay' needs")
-    longest = max(map(len, stacks.values()))
+    names = {id(weight): name for name, weight in model.named_parameters()}
     factors: dict[str, float] = {}
-    for prefix, module in model.named_modules():
-        if isinstance(module, _INPUTS):
-            for name, _ in module.named_parameters(prefix):
-                factors[name] = decay ** (longest + 1)
-    for prefix, stack in stacks.items():
+    for path, module in _input_modules(model):
+        longest = _longest_beside(path, stacks)
+        factors |= {names[id(weight)]: decay ** (longest + 1) for weight in module.parameters()}
+    for stack in stacks.values():
         for index, block in enumerate(stack):
-            for name, _ in block.named_parameters(f"{prefix}.{index}"):
-                factors[name] = decay ** (len(stack) - index)
+            weights = block.parameters() if isinstance(block, nn.Module) else (block,)
+            factors |= {names[id(weight)]: decay ** (len(stack) - index) for weight in weights}
     return factors
 
 
-def _stacks(model: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.ModuleList]]:
-    """Yield the outermost lists of modules with their paths, except those of inputs."""
+def _input_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Yield the modules that precede the first block, with their paths."""
+    for path, module in model.named_modules():
+        if isinstance(module, _INPUTS):
+            yield path, module
+        elif isinstance(module, _CODERS):
+            for name in module.input_parts:
+                part = getattr(module, name)
+                if part is not None:
+                    yield f"{path}.{name}" if path else name, part
+
+
+def _longest_beside(path: str, stacks: Mapping[str, Stack]) -> int:
+    """Return the length of the longest list in the innermost module that contains it and a path."""
+    lengths: list[int] = []
+    while not lengths:
+        path = path.rpartition(".")[0]
+        parent = f"{path}." if path else ""
+        lengths = [len(stack) for name, stack in stacks.items() if name.startswith(parent)]
+    return max(lengths)
+
+
+def _model_stacks(model: nn.Module) -> Iterator[tuple[str, Stack]]:
+    """Yield the lists of blocks with their paths."""
+    coders = [(path, part) for path, part in model.named_modules() if isinstance(part, _CODERS)]
+    found = [stack for path, part in coders for stack in _stacks(part, path)]
+    yield from found or _stacks(model)
+
+
+def _stacks(model: nn.Module, prefix: str = "") -> Iterator[tuple[str, Stack]]:
+    """Yield the outermost lists with their paths, except those of inputs.
+
+    The scorers of all heads of an attention are one block.
+    """
     for name, child in model.named_children():
         path = f"{prefix}.{name}" if prefix else name
-        if isinstance(child, nn.ModuleList):
-            yield path, child
+        if isinstance(child, ScorerBank):
+            yield path, [child]
+        elif isinstance(child, (nn.ModuleList, nn.ParameterList)) and len(child):
+            yield path, list(child)
         elif not isinstance(child, _INPUTS):
             yield from _stacks(child, path)

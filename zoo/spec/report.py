@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from zoo.acceleration import module_paths
 from zoo.attention import recording
-from zoo.errors import Problem, SpecError
+from zoo.errors import InvalidParameter, Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.registry.plugin_call import PluginCall
 from zoo.registry.work_limit import WorkLimit
@@ -248,17 +248,22 @@ class Report:
         }
 
 
-def build_report(spec: Spec, tree: BuildNode) -> Report:
-    """Run the model on the meta device and return shapes and sizes of its parts."""
-    root = _build_node(tree, _shapes(tree))
+def build_report(spec: Spec, tree: BuildNode, objective: BuildNode | None = None) -> Report:
+    """Run the model on the meta device and return shapes and sizes of its parts.
+
+    Args:
+        objective: also run on the outputs of the model, if given.
+    """
+    root = _build_node(tree, _shapes(tree, objective))
     init = _build_init_report(spec, tree)
     paths, trained = find_paths(tree.part), report_trained(spec, tree.part)
     return Report(spec.name, root.parameters, root.bytes, root, init, paths, trained)
 
 
-def check_example(spec: Spec, tree: BuildNode) -> None:
-    """Run the model on one example on the meta device; raise SpecError if it fails."""
-    _run_example(tree, _EXAMPLE_SIZES[-1], WorkLimit())
+def check_example(spec: Spec, tree: BuildNode, objective: BuildNode | None = None) -> None:
+    """Run the model, and the objective on its outputs, on one example on the meta device; raise
+    SpecError if that fails."""
+    _run_example(tree, objective, _EXAMPLE_SIZES[-1], WorkLimit())
     _build_init_report(spec, tree)
 
 
@@ -313,10 +318,10 @@ def _count(part: Any) -> tuple[int, int]:
     return sum(w.numel() for w in weights), sum(t.numel() * t.element_size() for t in tensors)
 
 
-def _shapes(tree: BuildNode) -> dict[int, str]:
+def _shapes(tree: BuildNode, objective: BuildNode | None) -> dict[int, str]:
     """Return the output shape of each part by id, with letters for dimensions of the input."""
     work_limit = WorkLimit()
-    runs = [_run_example(tree, size, work_limit) for size in _EXAMPLE_SIZES]
+    runs = [_run_example(tree, objective, size, work_limit) for size in _EXAMPLE_SIZES]
     return {
         key: _symbolic_shape(shape, runs[1][key])
         for key, shape in runs[0].items()
@@ -325,32 +330,50 @@ def _shapes(tree: BuildNode) -> dict[int, str]:
 
 
 def _run_example(
-    tree: BuildNode, size: tuple[int, int], work_limit: WorkLimit
+    tree: BuildNode, objective: BuildNode | None, size: tuple[int, int], work_limit: WorkLimit
 ) -> dict[int, tuple[int, ...]]:
     """Return the output shape of each part for an example of a batch size and a length.
 
     The shapes of a model with a part that needs values to run are unknown; they are not returned.
     """
+
+    def run_model() -> Any:
+        tree.part.eval()
+        with torch.device("meta"):
+            example = tree.part.example(*size)
+        return tree.part(example)
+
+    # Modules call every part while their weights are recorded.
+    with recording(tree.part), work_limit:
+        outputs, shapes = _run(tree, "forward pass on an example", run_model)
+        if objective is not None and outputs is not None:
+            loss = objective.part.eval()
+            _run(objective, "loss of an example", lambda: loss(outputs))
+    return shapes
+
+
+def _run(
+    tree: BuildNode, action: str, compute: Callable[[], Any]
+) -> tuple[Any, dict[int, tuple[int, ...]]]:
+    """Compute something on the meta device; return it, and the output shape of each part of a tree.
+
+    Returns None and no shapes if a part needs values.
+
+    Raises:
+        SpecError: if a part raises an error, with its place.
+    """
     try:
-        # Modules call every part while their weights are recorded.
-        with (
-            _trace_shapes(tree) as (shapes, failed),
-            recording(tree.part),
-            torch.no_grad(),
-            work_limit,
-        ):
-            tree.part.eval()
-            with PluginCall():
-                with torch.device("meta"):
-                    example = tree.part.example(*size)
-                tree.part(example)
+        with _trace_shapes(tree) as (shapes, failed), torch.no_grad(), PluginCall():
+            return compute(), shapes
     except Exception as error:
         if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
-            return {}
+            return None, {}
         source = next((node for raised, node in failed if raised is error), tree).blueprint
-        message = f"forward pass on an example failed: {format_error(error)}"
+        if isinstance(error, InvalidParameter):
+            with source.report_errors(action):
+                raise
+        message = f"{action} failed: {format_error(error)}"
         raise SpecError([Problem(message, source.path, source.place)]) from error
-    return shapes
 
 
 def _symbolic_shape(first: tuple[int, ...], second: tuple[int, ...]) -> str:

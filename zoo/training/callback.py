@@ -48,6 +48,7 @@ class TrainingResult:
         skipped: number of examples left out, by reason.
         checkpoints: names of the checkpoints whose weights the saved model has, or averages.
         validation_skipped: number of examples left out of the validation data, by reason.
+        out_of_time: whether the time limit ended the training before its last step.
     """
 
     step: int
@@ -59,6 +60,7 @@ class TrainingResult:
     skipped: Mapping[str, int]
     checkpoints: Sequence[str] = ()
     validation_skipped: Mapping[str, int] = field(default_factory=dict)
+    out_of_time: bool = False
 
 
 class Callback:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import torch
 
 from zoo.interfaces import Model
+from zoo.interfaces.metric import LOSS
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec import composition
 from zoo.spec.document import Document
 from zoo.spec.extending import Source, merge_source
 from zoo.spec.report import Report
 from zoo.spec.spec import Spec
+from zoo.spec.training import Training
+from zoo.training.monitor import check_monitor, monitored_names
 
 if TYPE_CHECKING:
     from zoo.training.inherited import StartedSpec
@@ -37,6 +40,10 @@ def check_started(
     """Return the spec, its report, and what its training takes from a base; None without one."""
     document, started = _read(source, overrides, registry)
     spec, report = composition.check_spec(document, registry=registry)
+    if spec.sections.train is not None:
+        training: Training = spec.sections.train.build()
+        if set(monitored_names(training)) != {LOSS}:
+            check_monitor(spec, training)
     return spec, report, None if started is None else started.plan
 
 

@@ -11,12 +11,14 @@ from zoo.spec.spec import load_spec
 from zoo.training.run_checkpoints import averaged
 from zoo.training.setup import Setup
 from zoo.training.sharding import full
+from zoo.training.whole_batch import compares_examples
 
 
 def evaluate_run(setup: Setup) -> dict[str, float]:
     """Return the loss and the metrics of the current model, or of its averages.
 
-    Called by all processes, each of which evaluates a share of the data. FSDP gathers parameters
+    Called by all processes, each of which evaluates a share of the data, or all of it if the loss
+    compares the examples of a batch. FSDP gathers parameters
     only in the forward pass of the whole model, so a sharded model is evaluated as a copy with
     all weights.
     """
@@ -30,6 +32,8 @@ def evaluate_run(setup: Setup) -> dict[str, float]:
 def evaluate(setup: Setup, model: Model) -> dict[str, float]:
     """Return the loss and the metrics of a model on the validation data of a run."""
     assert setup.validation is not None
+    processes = setup.processes
+    rank, world = (0, 1) if compares_examples(model) else (processes.rank, processes.world)
     result = evaluate_model(
         model,
         setup.validation,
@@ -38,8 +42,8 @@ def evaluate(setup: Setup, model: Model) -> dict[str, float]:
         sampler=setup.sampler,
         filters=setup.filters,
         max_length=setup.training.evaluate.max_length,
-        rank=setup.processes.rank,
-        world=setup.processes.world,
+        rank=rank,
+        world=world,
     )
     return result.values
 

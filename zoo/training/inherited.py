@@ -14,7 +14,7 @@ from zoo.interfaces import Model
 from zoo.interfaces.signature import parameters
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import build_on_meta, validate_spec
-from zoo.spec.data_contract import build_preprocessor, fits
+from zoo.spec.data_contract import build_preprocessor, fits, infer_preprocessing
 from zoo.spec.document import Document
 from zoo.spec.extending import Source, merge_source
 from zoo.spec.fine_tuning import Start
@@ -88,7 +88,7 @@ def read_started(
     if draft is None or start is None:
         return StartedSpec(validate_spec(document, registry=registry), document)
     opened = _open(start, document, registry)
-    added = _missing_preprocessing(document, draft, opened)
+    added = _missing_preprocessing(document, draft, opened, registry)
     document = _add_preprocessing(document, added)
     try:
         spec = validate_spec(document, registry=registry)
@@ -153,30 +153,36 @@ def _add_preprocessing(document: Document, added: Mapping[str, Any]) -> Document
     return replace(document, data={**document.data, "preprocessing": section})
 
 
-def _missing_preprocessing(document: Document, spec: Spec, opened: OpenBase) -> dict[str, Any]:
+def _missing_preprocessing(
+    document: Document, spec: Spec, opened: OpenBase, registry: ComponentRegistry
+) -> dict[str, Any]:
     """Return the preprocessing of the base for keys that the spec does not set, and for which both
-    models take the same tensors."""
+    models take the same tensors.
+
+    For a key of which the base has only a tokenizer, such as an imported language model, it is the
+    preprocessor that fits the data.
+    """
     own = document.data.get("preprocessing") or {}
-    candidates = {
-        key: blueprint
-        for key, blueprint in opened.spec.sections.preprocessing.items()
-        if isinstance(own, dict) and key not in own
-    }
-    if not candidates:
+    if not isinstance(own, dict):
         return {}
     try:
         model: Model = build_on_meta(spec.model_only()).part
     except SpecError:  # reported with all other problems
         return {}
     ours, theirs = model.batch_schema() or {}, opened.model.batch_schema() or {}
-    return {
-        key: blueprint.resolve()
-        for key, blueprint in candidates.items()
-        if key in ours
-        and key in theirs
-        and fits(theirs[key], ours[key])
+    shared = {
+        key
+        for key in ours.keys() & theirs.keys() - own.keys()
+        if fits(theirs[key], ours[key])
         and (ours[key].below == theirs[key].below or key in opened.tokenizers)
     }
+    found = {k: v for k, v in opened.spec.sections.preprocessing.items() if k in shared}
+    assert spec.sections.train is not None
+    fields = spec.sections.train.build().data.build().fields()
+    stored = shared & opened.tokenizers.keys()
+    known = {*own, *found, *(fields.keys() - stored)}
+    found |= infer_preprocessing(fields, known, ours, registry, stored)
+    return {key: blueprint.resolve() for key, blueprint in found.items()}
 
 
 def _extended_keys(document: Document, start: Start) -> set[str]:

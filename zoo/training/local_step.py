@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.acceleration import accelerate
+from zoo.errors import ZooError
 from zoo.interfaces import Model, Objective, Outputs
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.training.sharding import local
@@ -82,11 +84,15 @@ class LocalStep:
         loss = self.compute_gradients(batch)
         return loss, self.optimise()
 
-    def compute_gradients(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """Add the gradients of a batch to those of the parameters; return the loss."""
+    def compute_gradients(self, batch: Mapping[str, Tensor], scale: float = 1.0) -> Tensor:
+        """Add the gradients of a batch to those of the parameters; return the loss.
+
+        Args:
+            scale: factor of the gradients, such as 1 / 4 for the mean of four batches.
+        """
         with self.autocast():
             loss = self.module(self.to_device(batch))
-        loss.backward()
+        (loss if scale == 1.0 else loss * scale).backward()
         detached: Tensor = loss.detach()
         return detached
 
@@ -135,6 +141,10 @@ def training_step(
     optimizer, with the accelerations of the model and those of the step, which on a GPU captures
     all of it as a CUDA graph. `accelerate` of the model alone attaches only the first.
 
+    To accumulate gradients, call ``step.compute_gradients(batch, scale=1 / n)`` for each of n
+    batches and then ``step.optimise()``. Learning rates can be set by `set_lr` or by a scheduler of
+    torch. Make a new step when other parameters are trained.
+
     Args:
         model: a model in training mode, on its device.
         objective: the loss, which is moved to the device of the model.
@@ -146,7 +156,16 @@ def training_step(
     Returns:
         A function of a batch that returns its loss, and the gradient norm if it is clipped;
         ``set_lr(factor)`` multiplies the learning rates by the factor of a schedule.
+
+    Raises:
+        ZooError: if the optimizer needs a closure, as L-BFGS does.
     """
+    closure = inspect.signature(optimiser.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ZooError(
+            f"optimizer {type(optimiser).__name__} computes the loss several times, by a closure; "
+            "write this step by hand and call zoo.accelerate(model)"
+        )
     device = next(model.parameters()).device
     module = accelerate(LossModule(model, objective.to(device)), registry=registry)
     autocast = partial(autocast_to, precision, device)

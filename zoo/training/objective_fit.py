@@ -10,12 +10,10 @@ import numpy as np
 
 from zoo.data.padding import MASK
 from zoo.data.reader import iterate_values
-from zoo.errors import ZooError
 from zoo.interfaces import Model, Objective, Preprocessor
+from zoo.spec.objective_check import TARGET, class_names
 from zoo.spec.spec import Spec
 from zoo.spec.training import Training
-
-TARGET = "target"
 
 
 class DatasetTargets:
@@ -30,12 +28,7 @@ class DatasetTargets:
 
     @cached_property
     def names(self) -> list[str]:
-        schema = (self.model.batch_schema() or {}).get(TARGET)
-        if schema is None or schema.dtype != "integer" or not isinstance(schema.below, int):
-            raise ZooError(f"the targets of model '{self.model.name}' are not classes")
-        if self.preprocessor is None:
-            return [str(number) for number in range(schema.below)]
-        return [self.preprocessor.decode([number]) for number in range(schema.below)]
+        return class_names(self.model, self.preprocessor)
 
     def ids(self) -> Iterator[int]:
         dataset = self.training.data.build()

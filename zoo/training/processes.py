@@ -201,6 +201,19 @@ class Processes:
         torch.distributed.all_gather_object(values, value)
         return values
 
+    def gather_rows(self, rows: Tensor, length: int) -> list[Tensor]:
+        """Return the tensors of all processes, by rank, each padded to `length` rows.
+
+        Gradients do not flow to other processes.
+        """
+        if self.world == 1:
+            return [rows]
+        padded = rows.new_zeros(length, *rows.shape[1:])
+        padded[: len(rows)] = rows
+        gathered = [torch.empty_like(padded) for _ in range(self.world)]
+        torch.distributed.all_gather(gathered, padded)
+        return gathered
+
     @contextlib.contextmanager
     def fail_together(self) -> Iterator[None]:
         """Raise ZooError on all processes if the block raises it on one of them."""

@@ -23,7 +23,7 @@ def make_provenance(setup: Setup, state: RunState) -> Callable[[], Mapping[str, 
             "step": state.step,
             "epoch": completed_epochs(setup, state),
             "results": state.values,
-            "seconds": round(time.monotonic() - started, 1),
+            "seconds": time.monotonic() - started,
             "hardware": setup.processes.describe(),
         },
     }

@@ -191,6 +191,8 @@ class Run:
                     self._message(f"changed: {change}")
                 state = checkpoints.restore(stored)
                 check_best(state, checkpoints, lower, setup.model.base)
+        provenance = make_provenance(setup, state)
+        checkpoints.check(state, provenance())
         if inputs is not None:
             inputs.start_hashing()
         self._start(setup, state, checkpoints)
@@ -200,7 +202,6 @@ class Run:
         )
         if stored is None and self.request.started.record is not None:
             log.write({"step": 0, "start": self.request.started.record})
-        provenance = make_provenance(setup, state)
         trainer = Trainer(
             setup, state, log, checkpoints, self.callbacks, provenance, max_seconds=self.max_seconds
         )
@@ -215,7 +216,7 @@ class Run:
         finally:
             log.close()
         self._plot()
-        result = self._result(setup, state, values)
+        result = self._result(setup, state, values, out_of_time=trainer.is_out_of_time())
         self._report_average(setup, len(result.checkpoints))
         for callback in self.callbacks:
             callback.on_end(result)
@@ -253,7 +254,9 @@ class Run:
             self._message(f"the model is damaged and is saved again: {error}")
             return False
 
-    def _result(self, setup: Setup, state: RunState, values: Mapping[str, float]) -> TrainingResult:
+    def _result(
+        self, setup: Setup, state: RunState, values: Mapping[str, float], *, out_of_time: bool
+    ) -> TrainingResult:
         return TrainingResult(
             state.step,
             completed_epochs(setup, state),
@@ -264,6 +267,7 @@ class Run:
             setup.batches.skipped,
             read_provenance(self.folder / MODEL_FILE).get("checkpoints", ()),
             setup.validation.skipped if setup.validation is not None else {},
+            out_of_time,
         )
 
     def _report_average(self, setup: Setup, count: int) -> None:

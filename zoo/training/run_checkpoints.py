@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from zoo.artifact.base import BasePin
-from zoo.artifact.saving import save, write
+from zoo.artifact.saving import build_saved, check_saving, save
 from zoo.artifact.weights import named_tensors
 from zoo.errors import ArtifactError, ZooError
 from zoo.files import os_error_message
-from zoo.interfaces import Schedule
+from zoo.interfaces import Model, Schedule
 from zoo.interfaces.tensors import TensorMeta
 from zoo.training.checkpoint import (
     checkpoint_path,
@@ -121,6 +121,17 @@ class RunCheckpoints:
         """Return the newest checkpoint, or None."""
         found = find_checkpoints(self.folder)
         return found[-1] if found else None
+
+    def check(self, state: RunState, provenance: Mapping[str, Any]) -> None:
+        """Raise ZooError if the model could not be saved. Called by all processes before a step."""
+        setup, target = self._setup, checkpoint_path(self.folder, state.step)
+        tensors = {name: full(tensor) for name, tensor in named_tensors(setup.model).items()}
+        with setup.processes.fail_together():
+            if setup.processes.is_main:
+                is_whole = not setup.processes.sharded
+                model = setup.model if is_whole else _rebuild(setup, tensors, target)
+                pinned = self._pin(target, tensors)
+                check_saving(model, target, provenance=provenance, base=pinned)
 
     def save(self, state: RunState, provenance: Mapping[str, Any]) -> Path:
         """Save a checkpoint, then remove those that are not kept. Called by all processes."""
@@ -257,18 +268,17 @@ def model_writer(
     check_finite(tensors)
     if setup.average is None and not setup.processes.sharded:
         return lambda path: save(model, path, provenance=provenance, base=pin(tensors))
+    return lambda path: save(
+        _rebuild(setup, tensors, path), path, provenance=provenance, base=pin(tensors)
+    )
+
+
+def _rebuild(setup: Setup, tensors: Mapping[str, Tensor], path: Path) -> Model:
+    """Return a model of the spec with other tensors than the model that is trained."""
+    model, registry = setup.model, setup.request.registry
     assert model.spec is not None
-    spec, providers, tokenizer = model.spec, model.providers, model.tokenizer
-    registry = setup.request.registry
-    return lambda path: write(
-        spec,
-        providers,
-        tensors,
-        path,
-        provenance=provenance,
-        tokenizer=tokenizer,
-        base=pin(tensors),
-        registry=registry,
+    return build_saved(
+        model.spec, model.providers, tensors, path, tokenizer=model.tokenizer, registry=registry
     )
 
 

@@ -33,6 +33,7 @@ from zoo.training.processes import Processes
 from zoo.training.recomputation import recompute_parts
 from zoo.training.start import freeze_base
 from zoo.training.step import GlobalStep
+from zoo.training.whole_batch import calls_whole_batch, compares_examples
 
 _LOCAL = ("tensorboard",)
 """Trackers that write to the folder of the run only."""
@@ -201,13 +202,15 @@ def build_setup(
     }
     batches = open_batches(training.data, model, preprocessors, training.batch, **options)
     if processes.is_main:
-        warn_unknown_tokens(batches.examples, preprocessors)
+        warn_unknown_tokens(batches.examples, model, preprocessors)
     validation = None
     if training.validation is not None:
         source = limit_examples(training.validation, training.evaluate.limit)
         validation = open_batches(
             source, model, preprocessors, training.batch, evaluation=True, **options
         )
+        if processes.is_main:
+            warn_unknown_tokens(validation.examples, model, preprocessors, data="validation")
     steps = count_steps(training, batches)
     set_trained(model, training, step)
     recompute_parts(model, training.checkpointing)
@@ -247,7 +250,7 @@ def build_step(
     training = request.training
     return GlobalStep(
         processes.wrap(module),
-        module.model,
+        module,
         build_optimiser(training, module.model, steps),
         processes,
         clip=training.clip,
@@ -280,8 +283,9 @@ def check_split(model: Model, objective: Objective, world: int, accumulate: int)
     """Raise ZooError if a batch is divided, but its loss is not the mean of those of its parts."""
     if world * accumulate == 1:
         return
-    schema = model.output_schema()
-    in_batch = schema is not None and schema.in_batch
+    in_batch = compares_examples(model)
+    if in_batch and calls_whole_batch(model):
+        return
     if in_batch or not objective.mergeable:
         what = f"model '{model.name}'" if in_batch else f"objective '{objective.name}'"
         raise ZooError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
+from zoo.errors import ZooError
 from zoo.interfaces.evaluation_mode import evaluation_mode
 
 if TYPE_CHECKING:
@@ -18,10 +19,20 @@ if TYPE_CHECKING:
 
 
 def shard_model(model: nn.Module, device: torch.device, world: int) -> None:
-    """Shard the parameters of a model in place: each repeated block, then the rest."""
+    """Shard the parameters of a model in place: each repeated block, then the rest.
+
+    Raises:
+        ZooError: if a parameter is a scalar, which FSDP2 does not shard.
+    """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 0:
+            raise ZooError(
+                f"parallel is 'fsdp', but the parameter '{name}' is a scalar, which FSDP cannot "
+                "shard; use 'ddp'"
+            )
     mesh = init_device_mesh(device.type, (world,))
     for block in find_blocks(model):
         fully_shard(block, mesh=mesh)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from zoo.acceleration import accelerate
-from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.training.local_step import LocalStep
+from zoo.training.local_step import LocalStep, LossModule
 from zoo.training.processes import Processes
 from zoo.training.sharding import local
+from zoo.training.whole_batch import WholeBatchGradients, compares_examples
 
 MicroBatch = Mapping[str, Tensor] | None
 
@@ -38,9 +38,12 @@ class GlobalStep:
     One process without accumulation computes the loss of the batch and its gradients, as a loop
     written by hand; see `LocalStep`. Otherwise losses and gradients of micro-batches and processes
     are summed, each multiplied by the number of terms of its mean, and divided by the number of all
-    terms: the mean over the global batch, however it is split.
+    terms: the mean over the global batch, however it is split. A model that compares the examples
+    of a batch has the loss of the whole batch; see `WholeBatchGradients`.
 
     Args:
+        module: returns the loss of a batch, wrapped for the processes.
+        inner: the same module, which is not wrapped.
         capture: whether accelerations of the step of one process are used, such as its capture.
         registry: the components, with the accelerations.
 
@@ -53,7 +56,7 @@ class GlobalStep:
     def __init__(
         self,
         module: nn.Module,
-        model: Model,
+        inner: LossModule,
         optimiser: torch.optim.Optimizer,
         processes: Processes,
         *,
@@ -62,6 +65,7 @@ class GlobalStep:
         capture: bool = False,
         registry: ComponentRegistry | None = None,
     ) -> None:
+        model = inner.model
         self.module = module
         self.model = model
         self.processes = processes
@@ -74,6 +78,9 @@ class GlobalStep:
             clip=clip,
             autocast=processes.autocast,
         )
+        self.whole: WholeBatchGradients | None = None
+        if self.weighted and compares_examples(model):
+            self.whole = WholeBatchGradients(module, inner, processes, self.local.to_device)
         self.not_captured: str | None = None
         if capture and accumulate > 1:
             self.not_captured = f"accumulate is {accumulate}"
@@ -89,6 +96,10 @@ class GlobalStep:
             stop: whether this process received a signal to stop.
         """
         first = batches[0]
+        if self.whole is not None:
+            loss = self.whole.compute(batches)
+            stops = self.processes.sum(torch.tensor(float(stop), device=loss.device))
+            return StepOutput(loss, self.local.optimise(), stops)
         if self.weighted or first is None:
             loss, stops = self._backward_weighted(batches, stop)
             return StepOutput(loss.detach(), self.local.optimise(), stops)

@@ -90,9 +90,16 @@ class Trainer:
 
     def is_finished(self) -> bool:
         """Return whether no step or time is left, or early stopping ends the training."""
+        return self._is_stopped_early() or self._is_last_step()
+
+    def is_out_of_time(self) -> bool:
+        """Return whether the time limit has ended the training before its last step."""
+        is_last = self.state.step >= self.setup.steps or self._is_stopped_early()
+        return self._is_late and not is_last
+
+    def _is_stopped_early(self) -> bool:
         patience = self.setup.training.evaluate.patience
-        stopped = patience is not None and self.state.stale >= patience
-        return stopped or self._is_last_step()
+        return patience is not None and self.state.stale >= patience
 
     def _is_last_step(self) -> bool:
         """Return whether the last step was made, or the last one in the time limit."""

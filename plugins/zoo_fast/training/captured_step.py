@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from zoo.acceleration.current_device import call_on, is_other_device
-from zoo.plugin import Acceleration, Call
+from zoo.plugin import Acceleration, Call, Declined
 from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.compiled_function import use_compiled
 from zoo_fast.device.cuda_graph import GraphedFunction, MissingMemory
@@ -21,6 +21,9 @@ from zoo_fast.training.early_transfer import EarlyTransfer
 from zoo_fast.training.length_padding import LengthPadding
 from zoo_fast.training.repeated_weights import repeated_weights
 from zoo_fast.training.two_streams import step_on_two_streams
+
+_MAX_CHANGES = 3
+"""How often a step is captured again because options of the optimiser have changed."""
 
 
 class CapturedStep(Acceleration):
@@ -40,6 +43,8 @@ class CapturedStep(Acceleration):
     supports_autocast: ClassVar[bool] = True
 
     def __init__(self) -> None:
+        self._constants: Any = None
+        self._changes = 0
         self._reason: str | None = None
         self._is_checked = False
         self._graphed: GraphedFunction | None = None
@@ -58,7 +63,16 @@ class CapturedStep(Acceleration):
 
     def __call__(
         self, target: LocalStep, batch: Mapping[str, Tensor]
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Tensor | None] | Declined:
+        if target.parameters[0].grad is not None:
+            return Declined("gradients of other batches are added to")
+        constants = _constants(target)
+        if self._graphed is not None and constants != self._constants:
+            self._graphed, self._changes = None, self._changes + 1
+        if self._changes > _MAX_CHANGES:
+            self._reason = "options of the optimiser change, which graphs have as constants"
+            return Declined(self._reason)
+        self._constants = constants
         if self._graphed is None or self._pad is None or self._transfer is None:
             make_capturable(target.optimiser)
             self._stream = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
@@ -138,3 +152,12 @@ class CapturedStep(Acceleration):
                     buffer.copy_(value)
                 raise MissingMemory(str(error)) from error
             return loss, target.optimise()
+
+
+def _constants(target: LocalStep) -> Any:
+    """Return the values that are constants of captured steps, unlike tensors."""
+    skipped = ("params", "param_names", "lr", "initial_lr", "capturable")
+    return target.model.training, [
+        {key: v for key, v in group.items() if key not in skipped and not isinstance(v, Tensor)}
+        for group in target.optimiser.param_groups
+    ]

@@ -205,7 +205,8 @@ class EncoderImporter(Architecture):
         if not is_sentence_encoder(spec):
             return {"pooler": model.get("pooler", False)}
         projections = [dict(projection) for projection in model["projections"]]
-        sentence = {key: model[key] for key in ("pooling", "normalise")}
+        keys = ("pooling", "normalise", "prompts", "default_prompt", "include_prompt")
+        sentence = {key: model.get(key) for key in (*keys, "truncate_dim") if key in model}
         return {"sentence": {**sentence, "projections": projections}}
 
     def weight_folders(self, spec: Mapping[str, Any]) -> list[str]:

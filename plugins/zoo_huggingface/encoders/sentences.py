@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zoo import ZooError
+from zoo import ZooError, ZooWarning
 from zoo_huggingface.config_fields import get_path, read_json
 
 _POOLINGS = {"mean": "mean", "cls": "first", "max": "max", "lasttoken": "last"}
@@ -32,6 +33,11 @@ _TEXT_OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "unpad_inputs": (True,),
 }
 """Values of options that do not change the vectors; null, false and empty ones never do."""
+_POOLING_KEYS = ("word_embedding_dimension", "embedding_dimension", "include_prompt")
+_CONFIG = "config_sentence_transformers.json"
+_ENCODER_TYPE = "SentenceTransformer"
+_HARMLESS_KEYS = ("__version__", "requirements")
+"""Keys of that file which only name versions of libraries."""
 Modules = Sequence[tuple[str, str]]
 
 
@@ -81,7 +87,18 @@ def sentence_files(spec: Mapping[str, Any], dim: int) -> dict[str, Any]:
     key = keys.get(mode, f"pooling_mode_{mode}_tokens")
     files: dict[str, Any] = {
         "modules.json": rows,
-        "1_Pooling/config.json": {"word_embedding_dimension": dim, key: True},
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": dim,
+            key: True,
+            "include_prompt": get_path(spec, "model.include_prompt") is not False,
+        },
+        _CONFIG: {
+            "model_type": _ENCODER_TYPE,
+            "prompts": dict(get_path(spec, "model.prompts") or {}),
+            "default_prompt_name": get_path(spec, "model.default_prompt"),
+            "similarity_fn_name": "cosine",
+            "truncate_dim": get_path(spec, "model.truncate_dim"),
+        },
     }
     for number, projection in enumerate(projections):
         (activation,) = (a for a, ours in _ACTIVATIONS.items() if ours == projection["activation"])
@@ -112,6 +129,8 @@ def read_sentence_config(folder: Path) -> dict[str, Any]:
     projections = [_read_projection(folder, i, path) for i, path in enumerate(dense)]
     normalise = modules[-1][0] == "Normalize"
     options = _read_text_options(folder)
+    embedding = {**_read_embedding_options(folder), **_read_include_prompt(folder, modules[1][1])}
+    _check_similarity(folder, is_normalised=normalise)
     length = options.get("max_seq_length")
     if length is None:
         tokenizer = folder / "tokenizer_config.json"
@@ -119,7 +138,12 @@ def read_sentence_config(folder: Path) -> dict[str, Any]:
     if type(length) not in (int, float, type(None)) or (length is not None and length < 1):
         raise ZooError(f"the maximum number of tokens is {length!r}; it should be positive")
     return {
-        "sentence": {"pooling": pooling, "normalise": normalise, "projections": projections},
+        "sentence": {
+            "pooling": pooling,
+            "normalise": normalise,
+            "projections": projections,
+            **embedding,
+        },
         "sentence_length": int(length) if length is not None else None,
         "lowercase": bool(options.get("do_lower_case")),
     }
@@ -130,8 +154,16 @@ def _read_modules(folder: Path) -> Modules:
     rows = read_json(folder / "modules.json")
     modules = []
     for row in rows if isinstance(rows, list) else ():
-        name, path = (row.get("type"), row.get("path")) if isinstance(row, dict) else (None, None)
-        modules.append((str(name).rpartition(".")[2], str(path)))
+        row = row if isinstance(row, dict) else {}
+        name, path = str(row.get("type")), str(row.get("path"))
+        if not name.startswith("sentence_transformers."):
+            raise ZooError(
+                f"modules.json: the module {name!r} is not one of sentence-transformers, and its "
+                "code is not run"
+            )
+        if row.get("kwargs"):
+            raise ZooError(f"modules.json: 'kwargs' is {row['kwargs']!r}, which is not supported")
+        modules.append((name.rpartition(".")[2], path))
     names = [name for name, _ in modules]
     middle = names[2:-1] if names[-1:] == ["Normalize"] else names[2:]
     if names[:2] != ["Transformer", "Pooling"] or set(middle) - {"Dense"}:
@@ -151,7 +183,11 @@ def _read_modules(folder: Path) -> Modules:
 
 
 def _read_pooling(folder: Path, path: str) -> str:
-    modes = _pooling_modes(read_json(folder / path / "config.json"))
+    config = read_json(folder / path / "config.json")
+    modes = _pooling_modes(config)
+    for key, value in config.items() if isinstance(config, dict) else ():
+        if key not in _POOLING_KEYS and not key.startswith("pooling_mode") and value:
+            raise ZooError(f"{path}/config.json: '{key}' is {value!r}, which is not supported")
     if len(modes) == 1 and modes[0] in _POOLINGS:
         return _POOLINGS[modes[0]]
     raise ZooError(
@@ -194,12 +230,62 @@ def _read_text_options(folder: Path) -> dict[str, Any]:
         known = key in ("max_seq_length", "do_lower_case")
         if not known and value and value not in _TEXT_OPTIONS.get(key, ()):
             raise ZooError(f"{name}: '{key}' is {value!r}, which is not supported")
-    file = "config_sentence_transformers.json"
-    own = read_json(folder / file) if (folder / file).is_file() else None
-    prompt = own.get("default_prompt_name") if isinstance(own, dict) else None
-    if prompt:
-        raise ZooError(f"{file}: 'default_prompt_name' is {prompt!r}, which is not supported")
     return options
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    config = read_json(folder / _CONFIG) if (folder / _CONFIG).is_file() else {}
+    if not isinstance(config, dict):
+        raise ZooError(f"{_CONFIG}: expected a mapping")
+    return config
+
+
+def _read_embedding_options(folder: Path) -> dict[str, Any]:
+    """Return prompts and width of the vectors; raise ZooError for keys that are not supported."""
+    config = _read_config(folder)
+    used = ("prompts", "default_prompt_name", "truncate_dim", "similarity_fn_name", "model_type")
+    for key, value in config.items():
+        if key not in (*used, *_HARMLESS_KEYS) and value not in (None, False, {}, [], ""):
+            raise ZooError(f"{_CONFIG}: '{key}' is {value!r}, which is not supported")
+    if config.get("model_type") not in (None, _ENCODER_TYPE):
+        raise ZooError(
+            f"{_CONFIG}: 'model_type' is {config['model_type']!r}; supported: {_ENCODER_TYPE}"
+        )
+    prompts = config.get("prompts") or {}
+    texts = [*prompts.values()] if isinstance(prompts, dict) else [prompts]
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise ZooError(f"{_CONFIG}: 'prompts' is {prompts!r}; it should be a mapping of texts")
+    prompts = {name: text or "" for name, text in prompts.items()}
+    default, width = config.get("default_prompt_name"), config.get("truncate_dim")
+    if default is not None and default not in prompts:
+        raise ZooError(
+            f"{_CONFIG}: 'default_prompt_name' is {default!r}, which is not one of 'prompts' "
+            f"({', '.join(prompts) or 'none'})"
+        )
+    if width is not None and (type(width) is not int or width < 1):
+        raise ZooError(f"{_CONFIG}: 'truncate_dim' is {width!r}; it should be a positive integer")
+    return {"prompts": prompts or None, "default_prompt": default, "truncate_dim": width}
+
+
+def _check_similarity(folder: Path, *, is_normalised: bool) -> None:
+    """Warn if vectors should not be compared by cosine; products and distances of vectors of
+    length one have the same order."""
+    name = _read_config(folder).get("similarity_fn_name")
+    if name not in (None, "cosine") and (name == "manhattan" or not is_normalised):
+        warnings.warn(
+            f"{_CONFIG}: 'similarity_fn_name' is {name!r}; the vectors are those of the model, but "
+            "the logits of the zoo and the metric 'retrieval' compare them by cosine",
+            ZooWarning,
+            stacklevel=2,
+        )
+
+
+def _read_include_prompt(folder: Path, path: str) -> dict[str, bool]:
+    config = read_json(folder / path / "config.json")
+    included = config.get("include_prompt", True)
+    if type(included) is not bool:
+        raise ZooError(f"{path}/config.json: 'include_prompt' should be true or false")
+    return {"include_prompt": included}
 
 
 def _pooling_modes(config: Any) -> list[str]:

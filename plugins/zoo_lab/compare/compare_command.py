@@ -95,7 +95,7 @@ def command(
     arguments += ["--product"] if product else []
     arguments += [part for text in overrides or () for part in ("--set", text)]
     for name, value in (("seeds", seeds), ("steps", steps), ("limit", max_seconds), ("jobs", jobs)):
-        arguments += [] if value is None else [f"--{name}", f"{value:g}"]
+        arguments += [] if value is None else [f"--{name}", f"{value:.12g}"]
     arguments += [] if examples is None else ["--examples", str(examples)]
     options = RunOptions(output, str(find_device(device)), shlex.join(arguments), jobs, total, keep)
     with contextlib.ExitStack() as locks:

@@ -79,7 +79,7 @@ def command(
         _print_recipes(recipes, as_json)
         raise typer.Exit(int(failed))
     settings = [part for text in overrides or () for part in ("--set", text)]
-    settings += [] if max_seconds is None else ["--limit", f"{max_seconds:g}"]
+    settings += [] if max_seconds is None else ["--limit", f"{max_seconds:.12g}"]
     settings += [] if examples is None else ["--examples", str(examples)]
     recipes, failed = _read(chosen, overrides or ())
     if jobs > 1:

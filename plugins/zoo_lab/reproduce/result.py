@@ -74,7 +74,7 @@ class SeedResult(Record):
 
 def stopped_by_time(max_seconds: float) -> str:
     """Return the first words of the entry in `SeedResult.shortened` of a time limit."""
-    return f"training stopped after {max_seconds:g} s,"
+    return f"training stopped after {max_seconds:.12g} s,"
 
 
 def shortened_to_examples(examples: int) -> str:

@@ -112,7 +112,7 @@ class SeedRun:
             date=datetime.now(UTC).isoformat(timespec="seconds"),
             hardware=describe_hardware(self.options.device),
             versions=find_versions(),
-            seconds=round(before + seconds, 1),
+            seconds=before + seconds,
             values=self.values,
             signatures=self.signatures,
             shortened=self.shortened,
@@ -141,12 +141,10 @@ class SeedRun:
         stored = read_header(result.path).provenance["train"]
         self.values |= {f"validation/{name}": value for name, value in result.values.items()}
         assert kept.info is not None
-        max_seconds = self.options.max_seconds
-        is_complete = result.step == kept.info.steps
-        if max_seconds is not None and not is_complete and stored["seconds"] >= max_seconds:
-            self.shortened.append(
-                f"{stopped_by_time(max_seconds)} at step {result.step:,} of {kept.info.steps:,}"
-            )
+        if result.out_of_time:
+            assert self.options.max_seconds is not None
+            stopped = stopped_by_time(self.options.max_seconds)
+            self.shortened.append(f"{stopped} at step {result.step:,} of {kept.info.steps:,}")
         return result.path, {
             "steps": result.step,
             "parameters": kept.info.parameters,

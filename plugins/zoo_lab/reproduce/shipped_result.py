@@ -122,7 +122,7 @@ def measure_shipped(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         hardware=describe_hardware(target),
         versions=find_versions(),
-        seconds=round(time.monotonic() - started, 1),
+        seconds=time.monotonic() - started,
         values=evaluation.values,
         signatures=evaluation.signatures,
         hypotheses={name: Hypotheses.of(texts) for name, texts in evaluation.hypotheses.items()},

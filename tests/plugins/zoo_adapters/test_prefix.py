@@ -30,6 +30,19 @@ def test_the_context_is_that_of_a_loop():
     torch.testing.assert_close(attention(x, x).context, expected)
 
 
+@torch.no_grad()
+def test_with_gates_of_zero_it_does_not_add_the_bias_of_an_adapted_projection():
+    model = zoo.compose("bert-tiny").eval()
+    attention = model.encoder.blocks[0].attention
+    zoo.adapt(model, {"type": "module-copy", "targets": ["*.attention.out"]}, name="copy")
+    model.adapters.copy.layers.get_submodule("encoder.blocks.0.attention.out").module.bias += 1
+    x = torch.randn(2, 3, attention.query_dim)
+    expected = attention(x, x).context
+    zoo.adapt(model, {"type": "prefix", "targets": ["encoder.blocks.0.attention"]}, name="prefix")
+    zoo.use_adapters(model, "copy", "prefix")
+    torch.testing.assert_close(attention(x, x).context, expected)
+
+
 def test_it_cannot_be_merged():
     model = zoo.compose("bert-tiny")
     zoo.adapt(model, {"type": "prefix", "targets": ["*.attention"]})

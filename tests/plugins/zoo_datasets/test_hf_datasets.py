@@ -40,7 +40,9 @@ def test_readers_of_the_library_are_not_datasets(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "datasets", None)  # rejected before the library is imported
     (tmp_path / "train.pkl").write_bytes(pickle.dumps(_Marker()))
-    with pytest.raises(DataError, match=rf"^{path}: it is neither an existing folder nor org/name"):
+    with pytest.raises(
+        DataError, match=rf"^{path}: it is neither an existing file or folder nor org/name"
+    ):
         HfDatasets(path=path, fields=FIELDS).open()
     assert not (tmp_path / "marker").exists()
 
@@ -60,7 +62,7 @@ def test_all_readers_of_the_installed_version_are_tested():
 def test_other_paths_are_neither_folders_nor_repositories(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(DataError, match="neither an existing folder nor org/name"):
+    with pytest.raises(DataError, match="neither an existing file or folder nor org/name"):
         HfDatasets(path=path, fields=FIELDS).open()
 
 

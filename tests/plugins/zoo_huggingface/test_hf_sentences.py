@@ -17,6 +17,7 @@ from zoo.cli.main import app
 from zoo.data.tokenizer import Tokenizer
 
 ATOL = 1e-5
+ST = "sentence_transformers.models"
 BASE_MODELS = {
     "bert": hf.BertModel,
     "roberta": hf.RobertaModel,
@@ -33,7 +34,12 @@ POOLINGS = {
 def write_modules(folder, config, *, normalise=True):
     names = ["Transformer", "Pooling", *(["Normalize"] if normalise else [])]
     rows = [
-        {"idx": i, "name": str(i), "path": f"{i}_{name}" if i else "", "type": f"x.models.{name}"}
+        {
+            "idx": i,
+            "name": str(i),
+            "path": f"{i}_{name}" if i else "",
+            "type": f"sentence_transformers.models.{name}",
+        }
         for i, name in enumerate(names)
     ]
     (folder / "modules.json").write_text(json.dumps(rows))
@@ -98,15 +104,29 @@ def test_an_unsupported_pooling_raises(folder, tmp_path, config, reason):
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([{"type": "a.Transformer"}, {"type": "b.Dense"}], "modules.json .*Transformer, Dense"),
+        (
+            [{"type": f"{ST}.Transformer"}, {"type": f"{ST}.Dense"}],
+            "modules.json .*Transformer, Dense",
+        ),
         ("no list", "modules.json lists no modules"),
         (
-            [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "../elsewhere"}],
+            [
+                {"type": f"{ST}.Transformer", "path": ""},
+                {"type": f"{ST}.Pooling", "path": "../elsewhere"},
+            ],
             r"modules.json.*'\.\./elsewhere'",
         ),
         (
-            [{"type": "a.Transformer", "path": "0_T"}, {"type": "a.Pooling", "path": "1_Pooling"}],
+            [
+                {"type": f"{ST}.Transformer", "path": "0_T"},
+                {"type": f"{ST}.Pooling", "path": "1_Pooling"},
+            ],
             "modules.json.*Transformer.*'0_T'",
+        ),
+        ([{"type": "custom_st.Transformer", "path": ""}], "module 'custom_st.Transformer' is not"),
+        (
+            [{"type": f"{ST}.Transformer", "path": "", "kwargs": ["task"]}],
+            r"modules.json: 'kwargs' is \['task'\]",
         ),
     ],
 )
@@ -123,7 +143,18 @@ def test_unsupported_modules_raise(folder, tmp_path, rows, reason):
         (
             "config_sentence_transformers.json",
             {"default_prompt_name": "q"},
-            "'default_prompt_name'",
+            r"'default_prompt_name' is 'q', which is not one of 'prompts' \(none\)",
+        ),
+        ("config_sentence_transformers.json", {"prompts": ["a"]}, "'prompts' is"),
+        ("config_sentence_transformers.json", {"prompts": {"q": 3}}, "'prompts' is"),
+        ("config_sentence_transformers.json", {"truncate_dim": 0}, "'truncate_dim' is 0"),
+        ("config_sentence_transformers.json", {"model_type": "SparseEncoder"}, "'model_type' is"),
+        ("config_sentence_transformers.json", {"future": 1}, "'future' is 1"),
+        ("1_Pooling/config.json", {"pooling_mode": "mean", "future": 1}, "'future' is 1"),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode": "mean", "include_prompt": 1},
+            "'include_prompt'",
         ),
     ],
 )
@@ -132,7 +163,8 @@ def test_options_that_change_texts_raise(folder, tmp_path, file, options, reason
     (folder / file).write_text(json.dumps(options))
     with pytest.raises(zoo.ZooError, match=f"{file}: {reason}"):
         import_and_load(folder, tmp_path)
-    (folder / file).write_text(json.dumps(dict.fromkeys(options)))
+    known = {"pooling_mode": "mean", "include_prompt": True} if "pooling_mode" in options else {}
+    (folder / file).write_text(json.dumps(dict.fromkeys(options) | known))
     import_and_load(folder, tmp_path)
 
 
@@ -184,6 +216,57 @@ def test_raw_texts_have_the_vectors_of_the_library(tmp_path, lowercase, pooling,
     torch.testing.assert_close(
         again.encode(TEXTS, convert_to_tensor=True), expected, atol=ATOL, rtol=0
     )
+
+
+PROMPTS = {"query": "the cat ", "document": "mat: ", "empty": ""}
+
+
+@pytest.mark.parametrize(
+    ("pooling", "include", "default", "width", "normalise"),
+    [
+        ("mean", False, None, None, True),
+        ("cls", False, "query", 3, True),
+        ("max", False, None, None, False),
+        ("lasttoken", False, "document", 5, False),
+        ("mean", True, "query", 4, True),
+    ],
+)
+def test_prompts_and_width_are_those_of_the_library(
+    tmp_path, pooling, include, default, width, normalise
+):
+    theirs = make_folder(
+        tmp_path, lowercase=True, pooling=pooling, normalise=normalise, max_length=12
+    )
+    theirs.set_pooling_include_prompt(include)
+    theirs.prompts, theirs.default_prompt_name = PROMPTS, default
+    theirs.truncate_dim = width
+    theirs.save(str(tmp_path / "theirs"))
+    texts = [text for text in TEXTS if text]  # the library divides by 0 without a token
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = type(theirs)(str(out), device="cpu")
+    for name, text in [*((name, None) for name in (None, *PROMPTS)), (None, "sat on ")]:
+        for options in ({}, {"truncate_dim": 2}):
+            given = {"prompt_name": name, "prompt": text, "convert_to_tensor": True, **options}
+            expected = theirs.encode(texts, **given)
+            found = zoo.embed(ours, texts, prompt=name or text, batch_size=3, **options)
+            torch.testing.assert_close(found, expected, atol=ATOL, rtol=0)
+            torch.testing.assert_close(again.encode(texts, **given), expected, atol=ATOL, rtol=0)
+    unit = theirs.encode(texts, convert_to_tensor=True, normalize_embeddings=True)
+    torch.testing.assert_close(zoo.embed(ours, texts, normalise=True), unit, atol=ATOL, rtol=0)
+    (tmp_path / "again").mkdir()
+    assert import_and_load(out, tmp_path / "again").spec == ours.spec
+
+
+def test_another_similarity_is_reported(folder, tmp_path):
+    write_modules(folder, {"pooling_mode": "mean"}, normalise=False)
+    file = folder / "config_sentence_transformers.json"
+    file.write_text(json.dumps({"similarity_fn_name": "dot"}))
+    with pytest.warns(zoo.ZooWarning, match="'similarity_fn_name' is 'dot'"):
+        import_and_load(folder, tmp_path)
+    write_modules(folder, {"pooling_mode": "mean"})
+    (tmp_path / "again").mkdir()
+    import_and_load(folder, tmp_path / "again")
 
 
 def test_older_files_set_lower_case_and_length(tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from zoo_inspect.quantised import MAX_ERROR, Quantised, decode, encode
 
@@ -85,7 +85,7 @@ def test_other_weights(weights):
     round_trip(weights)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.lists(st.floats(0, 1, width=32), min_size=9, max_size=9), min_size=1, max_size=6)
 )

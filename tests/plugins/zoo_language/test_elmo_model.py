@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 import zoo
@@ -70,3 +71,17 @@ def test_names_of_the_parameters():
             for p in layer
         ),
     }
+
+
+@pytest.mark.parametrize(
+    "embedding",
+    [
+        {"type": "padded-log-mel", "rate": 1000, "window": 32, "hop": 16, "mels": 4, "frames": 3},
+        {"type": "subsampled", "inner": {"type": "token", "vocab": 9, "dim": 8}, "dim": 8},
+    ],
+)
+def test_an_embedding_that_changes_the_length_is_rejected(embedding):
+    model = {"type": "elmo", "embedding": embedding, "lstm": {"hidden": 8}, "vocab": 7}
+    data = {"zoo": 1, "name": "words", "model": model, "objective": "cross-entropy"}
+    with pytest.raises(zoo.SpecError, match=r"model: .* one vector for each input"):
+        zoo.check(data)

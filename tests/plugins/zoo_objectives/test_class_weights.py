@@ -46,14 +46,21 @@ def test_fit_replaces_names_and_balanced_by_a_list():
     assert CrossEntropy(class_weights={"bad": 2.0}).fit(Targets()) == {
         "class_weights": [2.0, 1.0, 1.0]
     }
-    with pytest.raises(ZooError, match="2 weights, but the model has 3 classes"):
-        CrossEntropy(class_weights=[1.0, 2.0]).fit(Targets())
+    assert CrossEntropy(class_weights=[1.0, 2.0]).fit(Targets()) == {}
 
 
 @pytest.mark.parametrize("weights", [[1.0, -1.0], [0.0, 0.0], {"a": float("nan")}])
 def test_invalid_weights_raise(weights):
     with pytest.raises(ZooError, match="weights must be finite, at least 0, and not all 0"):
         CrossEntropy(class_weights=weights)
+
+
+def test_another_number_of_weights_than_of_classes_raises():
+    outputs = Outputs(
+        torch.zeros(1, 1, 3), torch.zeros(1, 1).long(), torch.ones(1, 1, dtype=torch.bool)
+    )
+    with pytest.raises(ZooError, match="has 2 weights, but the model has 3 classes"):
+        CrossEntropy(class_weights=[1.0, 2.0])(outputs)
 
 
 def test_weights_that_are_not_fitted_raise():

@@ -38,7 +38,7 @@ def batch_schema(config: Configuration) -> None:
 
     The IDs of padding, prefix and suffix are in the range of the key.
     """
-    model = compose_model(config)
+    model = compose_model(config).train()
     for inference in (False, True):
         schema = model.batch_schema(inference=inference)
         assert schema is not None, "batch_schema is not declared"
@@ -56,6 +56,40 @@ def batch_schema(config: Configuration) -> None:
             raise AssertionError(f"the example does not fit: {error}") from None
         for problem, key, wrong in _wrong_batches(schema, batch):
             _assert_raises(run, problem, key, wrong)
+
+
+def calls_without_targets(config: Configuration) -> None:
+    """A required key that does not change the outputs is in `loss_only`, and in evaluation mode the
+    model computes the same outputs without it."""
+    model = compose_model(config)
+    batch, other = example_batch(model), model.example(3, 5, make_generator(1))
+    expected, checked = _computed(model, batch), False
+    for key, field in (model.batch_schema() or {}).items():
+        if field.optional or key not in batch or torch.equal(batch[key], other[key]):
+            continue
+        changed = _computed(model, {**batch, key: other[key]})
+        is_input = not _equal(changed, expected)
+        if key in model.loss_only:
+            assert not is_input, f"'{key}' is in loss_only, but the outputs depend on it"
+            rest = {name: tensor for name, tensor in batch.items() if name != key}
+            assert _equal(_computed(model, rest), expected), f"the outputs without '{key}' differ"
+            checked = True
+        else:
+            assert is_input, f"the outputs do not depend on '{key}', which is not in loss_only"
+    if not checked:
+        raise NotApplicable("its outputs depend on all keys")
+
+
+@torch.no_grad()
+def _computed(model: Model, batch: dict[str, Tensor]) -> list[Tensor]:
+    """Return the tensors that a model computes from a batch, without its targets."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return list(model(batch).differentiable())
+
+
+def _equal(found: list[Tensor], expected: list[Tensor]) -> bool:
+    return len(found) == len(expected) and all(map(torch.equal, found, expected))
 
 
 def padding_invariance(config: Configuration) -> None:
@@ -167,5 +201,6 @@ def _named_dims(
 EMBEDDING_LAWS = (Law("input-schema", input_schema),)
 MODEL_LAWS = (
     Law("batch-schema", batch_schema),
+    Law("calls-without-targets", calls_without_targets),
     Law("padding-invariance", padding_invariance),
 )

@@ -149,6 +149,31 @@ def test_the_trainer_reports_once_why_steps_are_not_captured(device):
     assert messages.texts == ([expected] if device == "cuda" else [])
 
 
+def test_steps_are_captured_again_when_constants_of_them_change(made):
+    step, plain = zoo.accelerate(make_step(torch.optim.SGD)), make_step(torch.optim.SGD)
+    batch = plain.model.example(3, 5, torch.Generator().manual_seed(0))
+    for index in range(8):
+        for each in (step, plain):
+            each.optimiser.param_groups[0]["momentum"] = 0.1 * (index // 2)
+        torch.testing.assert_close(step(batch), plain(batch))
+    assert len(made) == 4
+    for each in (step, plain):
+        each.optimiser.param_groups[0]["momentum"] = 0.9
+    torch.testing.assert_close(step(batch), plain(batch))
+    assert len(made) == 4
+    assert sum(len(graphed.shapes) for graphed in made) == 8
+
+
+def test_a_step_adds_to_the_gradients_of_other_batches(made):
+    step, plain = zoo.accelerate(make_step(torch.optim.SGD)), make_step(torch.optim.SGD)
+    batches = [plain.model.example(n, 5, torch.Generator().manual_seed(n)) for n in (2, 3)]
+    for each in (step, plain):
+        each.compute_gradients(batches[0])
+    torch.testing.assert_close(step(batches[1]), plain(batches[1]))
+    assert not made
+    torch.testing.assert_close(step.model.state_dict(), plain.model.state_dict())
+
+
 @pytest.mark.parametrize(("accumulate", "capture"), [(1, True), (2, True), (2, False)])
 def test_the_trainer_reports_once_that_accumulated_steps_are_not_captured(
     accumulate, capture, tmp_path
@@ -156,7 +181,7 @@ def test_the_trainer_reports_once_that_accumulated_steps_are_not_captured(
     local, messages = make_step(), Messages()
     processes = Processes(tmp_path, device="cpu")
     options = {"clip": None, "accumulate": accumulate, "capture": capture}
-    step = GlobalStep(local.module, local.model, local.optimiser, processes, **options)
+    step = GlobalStep(local.module, local.module, local.optimiser, processes, **options)
     processes.close()
     step.local.device = torch.device("cuda")
     trainer = SimpleNamespace(
