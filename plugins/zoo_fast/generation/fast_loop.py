@@ -193,6 +193,17 @@ class FastLoop(DecodingLoop):
 
     def further_steps(self, state: DecodeState) -> Iterator[DecodeState]:
         """Yield the state after each further step; has no end."""
+        # Captured steps are not used by other calls before this iterator is deleted.
+        steps = self._steps_of_a_shape(state)
+        while not self.restarts(state.search):
+            state = next(steps)
+            yield state
+        state = self.step(state)
+        yield state
+        yield from self.further_steps(state)
+
+    def _steps_of_a_shape(self, state: DecodeState) -> Iterator[DecodeState]:
+        """Yield the states until the decoder restarts, after which its state has another shape."""
         known = self._inspect(), self._settings
         captured = captured_steps(self.decoder, self.request, state, *known)
         if captured is not None:
