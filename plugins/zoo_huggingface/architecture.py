@@ -40,6 +40,7 @@ from zoo_huggingface.generation import (
 from zoo_huggingface.original_outputs import original_outputs
 from zoo_huggingface.preprocessor_files import preprocessor_files, read_preprocessor
 from zoo_huggingface.shared_tensors import check_copies, is_same
+from zoo_huggingface.token_filters import generates_padding
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
@@ -150,8 +151,13 @@ class Architecture(Importer):
         if "preprocessor" in config:
             sections = spec.setdefault("preprocessing", {})
             sections["source"] = dict(get_mapping(config, "preprocessor"))
+        generation = get_mapping(config, "generation")
         if "generation" in config:
-            spec |= self.generation_sections(spec, get_mapping(config, "generation"))
+            spec |= self.generation_sections(spec, generation)
+        if spec["model"]["type"] in ("language-model", "seq2seq"):
+            pad, eos = self.special_tokens(spec)
+            if generates_padding(generation, pad=pad, eos=eos):
+                spec["model"]["generates_padding"] = True
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
             if attention and attention["heads"] == 1:  # transformers projects one head too
@@ -270,15 +276,20 @@ class Architecture(Importer):
         Args:
             prompt: the number of tokens before the first selected one, for models with a source.
         """
-        eos = get_path(spec, "model.eos")
-        has_source = "source" in spec["model"]
+        pad, eos = self.special_tokens(spec)
         return generation_spec(
             generation,
-            pad=get_path(spec, self.padding_path) if has_source else None,
-            eos=eos if isinstance(eos, list) else [eos],
-            prompt=prompt if has_source else None,
+            pad=pad,
+            eos=eos,
+            prompt=prompt if "source" in spec["model"] else None,
             vocab=generated_vocab(spec),
         )
+
+    def special_tokens(self, spec: Mapping[str, Any]) -> tuple[int | None, list[int]]:
+        """Return the padding token and the end tokens of the texts that a model generates."""
+        path = self.padding_path if "source" in spec["model"] else "model.embedding.padding"
+        eos = get_path(spec, "model.eos")
+        return get_path(spec, path), eos if isinstance(eos, list) else [eos]
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""

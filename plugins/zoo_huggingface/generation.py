@@ -17,7 +17,7 @@ from zoo_huggingface.generation_keys import (
     generation_error,
     get_generation_value,
 )
-from zoo_huggingface.token_filters import TokenIds, token_filters
+from zoo_huggingface.token_filters import TokenIds, generates_padding, token_filters
 
 _SAMPLING = {
     # key: (value that has no effect, default of transformers, sampler, its parameter)
@@ -85,7 +85,7 @@ def generation_spec(
 
     Args:
         generation: the generation config.
-        pad: the padding token, which the zoo never generates.
+        pad: the padding token.
         eos: the end tokens.
         prompt: the number of tokens before the first generated one; None if it varies.
         vocab: the size of the vocabulary.
@@ -97,14 +97,10 @@ def generation_spec(
             raise generation_error(
                 key, value, "it changes the generated tokens and is not supported"
             )
-    forced = generation.get("forced_eos_token_id")
-    if forced is not None and forced not in (eos, *eos):
-        raise generation_error(
-            "forced_eos_token_id", forced, f"only the end token {eos} is supported"
-        )
     for note in _notes(generation):
         warnings.warn(f"{GENERATION_FILE}: {note}", ZooWarning, stacklevel=2)
-    tokens = TokenIds(generation, pad, vocab)
+    banned = None if generates_padding(generation, pad=pad, eos=eos) else pad
+    tokens = TokenIds(generation, banned, vocab)
     filters = [*_filters(generation), *token_filters(tokens, eos=eos, prompt=prompt)]
     return {"sampler": _sampler(generation), **({"filters": filters} if filters else {})}
 

@@ -6,6 +6,7 @@ from zoo.plugin import Filter, Sampler, hookimpl
 from zoo_sampling.allowed_tokens import AllowedTokens
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
+from zoo_sampling.forced_end import ForcedEnd
 from zoo_sampling.forced_tokens import ForcedTokens
 from zoo_sampling.greedy import Greedy
 from zoo_sampling.min_p import MinP
@@ -32,6 +33,7 @@ def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
         RepetitionPenalty,
         NoRepeatNgram,
         ForcedTokens,
+        ForcedEnd,
         SuppressedTokens,
         AllowedTokens,
     ]

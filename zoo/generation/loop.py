@@ -129,7 +129,8 @@ class DecodingLoop:
 def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput:
     """Generate until every hypothesis has ended or has ``request.max_length`` tokens.
 
-    The padding token is never selected before the end token, unless it is an end token itself.
+    The padding token is never selected before the end token, unless it is an end token itself or
+    the model generates it (``inputs.generates_padding``).
 
     Shapes:
         B items of memory -> tokens [B, N, T] without the prompt and scores [B, N], best first;
