@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from zoo import ZooError, load_spec
+from zoo import ZooError, ZooWarning, load_spec
 from zoo.plugin import Importer, TensorReader
 from zoo_huggingface.canonical import spec_differences
 from zoo_huggingface.chat_files import read_chat_template
@@ -36,7 +37,10 @@ from zoo_huggingface.generation import (
     generated_vocab,
     generation_spec,
     generation_values,
+    warn_of_settings,
 )
+from zoo_huggingface.generation_export import export_generation
+from zoo_huggingface.generation_keys import GENERATION_FILE
 from zoo_huggingface.original_outputs import original_outputs
 from zoo_huggingface.preprocessor_files import preprocessor_files, read_preprocessor
 from zoo_huggingface.shared_tensors import check_copies, is_same
@@ -46,6 +50,7 @@ from zoo_huggingface.tokenizer_files import read_padding_id
 MAPS = Path(__file__).parent / "maps"
 
 Config = Mapping[str, Any]
+_GENERATING = ("language-model", "seq2seq")
 
 
 class Architecture(Importer):
@@ -131,7 +136,11 @@ class Architecture(Importer):
 
     def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
         """Return what the generation config of a folder adds to a config."""
-        return generation_values(folder, config, self.start_keys) if self.generates else {}
+        if not self.generates:
+            return {}
+        values = generation_values(folder, config, self.start_keys)
+        warn_of_settings(values["generation"])
+        return values
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None
@@ -154,7 +163,7 @@ class Architecture(Importer):
         generation = get_mapping(config, "generation")
         if "generation" in config:
             spec |= self.generation_sections(spec, generation)
-        if spec["model"]["type"] in ("language-model", "seq2seq"):
+        if spec["model"]["type"] in _GENERATING:
             pad, eos = self.special_tokens(spec)
             if generates_padding(generation, pad=pad, eos=eos):
                 spec["model"]["generates_padding"] = True
@@ -202,6 +211,48 @@ class Architecture(Importer):
 
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         return preprocessor_files(spec) if self.preprocessor_kind else {}
+
+    def exported_files(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        files = self.files(spec)
+        model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
+        if self.generates and model_type in _GENERATING:
+            files[GENERATION_FILE] = self._exported_generation(spec, original)
+        return files
+
+    def _exported_generation(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        """Return the imported generation config, with the sampler and the filters of a spec."""
+        pad, eos = self.special_tokens(spec)
+        generation = dict(get_mapping(original, "generation"))
+        if not self._has_sections(spec, generation):
+            generation = export_generation(generation, spec, eos=eos)
+            if not self._has_sections(spec, generation):
+                warnings.warn(
+                    f"{GENERATION_FILE}: it cannot contain all of the sampler and the filters of "
+                    "the model; transformers may generate other texts",
+                    ZooWarning,
+                    stacklevel=2,
+                )
+        generation["eos_token_id"] = eos if len(eos) > 1 else eos[0]
+        if pad is not None:
+            generation["pad_token_id"] = pad
+        for key in self.start_keys:
+            generation[key] = get_path(spec, "model.bos")
+        is_banned = pad is not None and get_path(spec, "model.generates_padding") is False
+        if is_banned and generates_padding(generation, pad=pad, eos=eos):
+            generation["bad_words_ids"] = [*(generation.get("bad_words_ids") or []), [pad]]
+        return generation
+
+    def _has_sections(self, spec: Mapping[str, Any], generation: Mapping[str, Any]) -> bool:
+        """Whether a generation config gives the sampler and the filters of a resolved spec."""
+        if "sampler" not in spec:  # an export of weights only
+            return True
+        base = {"zoo": 1, "name": self.name, "model": spec["model"]}
+        sections = self.generation_sections(spec, generation)
+        ours, theirs = (
+            load_spec({**base, **each}, importer=self).resolve()
+            for each in ({k: spec[k] for k in ("sampler", "filters") if k in spec}, sections)
+        )
+        return all(ours.get(key) == theirs.get(key) for key in ("sampler", "filters"))
 
     @property
     def model_types(self) -> tuple[str, ...]:

@@ -222,9 +222,9 @@ class FastLoop(DecodingLoop):
         filters = [each for each in self.request.filters if not each.at_max_length]
         if len(filters) == len(self.request.filters) or self.prompts.suffix.shape[1]:
             return self.request
-        return (
-            self.request if self._filters_last(cur_len) else replace(self.request, filters=filters)
-        )
+        if self._filters_last(cur_len):
+            return self.request
+        return replace(self.request, filters=filters)
 
     def _filters_last(self, cur_len: int) -> bool:
         """Whether the next token is the last one of all items, and has filters of its own."""

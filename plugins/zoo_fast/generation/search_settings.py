@@ -9,6 +9,7 @@ from typing import Any
 
 from zoo.acceleration import accelerate, is_accelerated, plain_class
 from zoo.generation.prompts import PromptBatch
+from zoo.interfaces import Component
 from zoo.plugin import DecodeRequest
 from zoo_fast.generation.known_samplers import is_known
 
@@ -61,8 +62,15 @@ def parameters_of(component: Any) -> Hashable:
     A copy has no accelerations.
     """
     try:
-        values = tuple(sorted(vars(copy.copy(component)).items()))
+        values = tuple(sorted((k, _key(v)) for k, v in vars(copy.copy(component)).items()))
         hash(values)
     except TypeError:
         return component  # type: ignore[no-any-return]
     return plain_class(component), is_accelerated(component), values
+
+
+def _key(value: Any) -> Any:
+    """Return the parameters of components in an attribute, another value itself."""
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
+    return parameters_of(value) if isinstance(value, Component) else value

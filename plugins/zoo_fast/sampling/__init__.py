@@ -6,6 +6,7 @@ from zoo.plugin import Acceleration
 from zoo_fast.generation.known_filters import ignores_repeats, is_capturable
 from zoo_fast.generation.known_samplers import KnownSampler, register_sampler
 from zoo_fast.sampling import beam, greedy, random_step
+from zoo_fast.sampling.combined import CombinedCandidates
 from zoo_fast.sampling.filters import (
     end_ignores_repeats,
     penalty_ignores_repeats,
@@ -37,4 +38,9 @@ ignores_repeats.register(ForcedEnd)(end_ignores_repeats)
 ignores_repeats.register(SuppressedTokens)(suppression_ignores_repeats)
 ignores_repeats.register(AllowedTokens)(suppression_ignores_repeats)
 
-ACCELERATIONS: Sequence[type[Acceleration]] = (TopKCandidates, TopPCandidates, MinPCandidates)
+ACCELERATIONS: Sequence[type[Acceleration]] = (
+    TopKCandidates,
+    TopPCandidates,
+    MinPCandidates,
+    CombinedCandidates,
+)
