@@ -9,7 +9,7 @@ from zoo import ZooError
 from zoo.plugin import Blueprint, Sampler
 
 
-class Combined(Sampler):
+class CombinedSampler(Sampler):
     r"""Several random samplers in turn: each gets the distribution of the one before.
 
     .. math:: q = (f_n \circ \dots \circ f_1)(p)
