@@ -79,6 +79,9 @@ class Architecture(Importer):
     """Other names of config keys; both must have the same value."""
     generates: ClassVar[bool] = False
     """Whether `generate` of transformers supports the model."""
+    generates_padding: ClassVar[bool] = True
+    """Whether the padding token is generated as any other token. It is not where transformers gives
+    it no position, since further tokens would have other logits."""
     start_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the config that the generation config overrides, as it does the end token."""
     dim_path: ClassVar[str] = "model.source.dim"
@@ -165,7 +168,7 @@ class Architecture(Importer):
             spec |= self.generation_sections(spec, generation)
         if spec["model"]["type"] in _GENERATING:
             pad, eos = self.special_tokens(spec)
-            if generates_padding(generation, pad=pad, eos=eos):
+            if self.generates_padding and generates_padding(generation, pad=pad, eos=eos):
                 spec["model"]["generates_padding"] = True
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
@@ -237,7 +240,7 @@ class Architecture(Importer):
             generation["pad_token_id"] = pad
         for key in self.start_keys:
             generation[key] = get_path(spec, "model.bos")
-        is_banned = pad is not None and get_path(spec, "model.generates_padding") is False
+        is_banned = self.generates_padding and get_path(spec, "model.generates_padding") is False
         if is_banned and generates_padding(generation, pad=pad, eos=eos):
             generation["bad_words_ids"] = [*(generation.get("bad_words_ids") or []), [pad]]
         return generation

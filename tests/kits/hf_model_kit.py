@@ -80,6 +80,7 @@ def prompts(count=50, low=3):
 def generate_transformers(model, tokens, *, eos=EOS, **options):
     """Return the tokens that transformers generates, without the end token."""
     prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
+    options |= suppressed_padding(model)
     if not model.config.is_encoder_decoder:
         options = {"pad_token_id": eos, **options}
     with torch.no_grad():
@@ -88,6 +89,14 @@ def generate_transformers(model, tokens, *, eos=EOS, **options):
             do_sample=False, eos_token_id=eos, **options,
         )[:, prompt:].tolist()  # fmt: skip
     return [row[: row.index(eos)] if eos in row else row for row in rows]
+
+
+def suppressed_padding(model):
+    """Return the options with which transformers generates no padding, where the zoo does not."""
+    if model.config.model_type in ("m2m_100", "speech_to_text", "vision-encoder-decoder"):
+        pad = model.generation_config.pad_token_id
+        return {} if pad == model.generation_config.eos_token_id else {"suppress_tokens": [pad]}
+    return {}
 
 
 def generate_zoo(model, rows, sampler="greedy"):
@@ -136,7 +145,8 @@ def generate_captions(ours, theirs, count):
     images = random_images(image_config(theirs), count)
     zoo.accelerate(ours)
     answers = ours.generate({"source": images}, Greedy(), max_length=MAX_LENGTH).tokens[:, 0]
-    rows = theirs.generate(images, max_new_tokens=MAX_LENGTH, do_sample=False)
+    options = suppressed_padding(theirs)
+    rows = theirs.generate(images, max_new_tokens=MAX_LENGTH, do_sample=False, **options)
     return tuple(
         [list(takewhile(lambda token: token != ours.eos, row)) for row in tokens.tolist()]
         for tokens in (answers, rows[:, 1:])
