@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from zoo import ZooError, load_spec
+from zoo import ZooError, ZooWarning, load_spec
 from zoo.plugin import Importer, TensorReader
 from zoo_huggingface.canonical import spec_differences
 from zoo_huggingface.chat_files import read_chat_template
@@ -36,15 +37,20 @@ from zoo_huggingface.generation import (
     generated_vocab,
     generation_spec,
     generation_values,
+    warn_of_settings,
 )
+from zoo_huggingface.generation_export import export_generation
+from zoo_huggingface.generation_keys import GENERATION_FILE
 from zoo_huggingface.original_outputs import original_outputs
 from zoo_huggingface.preprocessor_files import preprocessor_files, read_preprocessor
 from zoo_huggingface.shared_tensors import check_copies, is_same
+from zoo_huggingface.token_filters import generates_padding
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
 
 Config = Mapping[str, Any]
+_GENERATING = ("language-model", "seq2seq")
 
 
 class Architecture(Importer):
@@ -73,6 +79,9 @@ class Architecture(Importer):
     """Other names of config keys; both must have the same value."""
     generates: ClassVar[bool] = False
     """Whether `generate` of transformers supports the model."""
+    generates_padding: ClassVar[bool] = True
+    """Whether the padding token is generated as any other token. It is not where transformers gives
+    it no position, since further tokens would have other logits."""
     start_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the config that the generation config overrides, as it does the end token."""
     dim_path: ClassVar[str] = "model.source.dim"
@@ -130,7 +139,11 @@ class Architecture(Importer):
 
     def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
         """Return what the generation config of a folder adds to a config."""
-        return generation_values(folder, config, self.start_keys) if self.generates else {}
+        if not self.generates:
+            return {}
+        values = generation_values(folder, config, self.start_keys)
+        warn_of_settings(values["generation"])
+        return values
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None
@@ -150,8 +163,13 @@ class Architecture(Importer):
         if "preprocessor" in config:
             sections = spec.setdefault("preprocessing", {})
             sections["source"] = dict(get_mapping(config, "preprocessor"))
+        generation = get_mapping(config, "generation")
         if "generation" in config:
-            spec |= self.generation_sections(spec, get_mapping(config, "generation"))
+            spec |= self.generation_sections(spec, generation)
+        if spec["model"]["type"] in _GENERATING:
+            pad, eos = self.special_tokens(spec)
+            if self.generates_padding and generates_padding(generation, pad=pad, eos=eos):
+                spec["model"]["generates_padding"] = True
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
             if attention and attention["heads"] == 1:  # transformers projects one head too
@@ -196,6 +214,48 @@ class Architecture(Importer):
 
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         return preprocessor_files(spec) if self.preprocessor_kind else {}
+
+    def exported_files(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        files = self.files(spec)
+        model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
+        if self.generates and model_type in _GENERATING:
+            files[GENERATION_FILE] = self._exported_generation(spec, original)
+        return files
+
+    def _exported_generation(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        """Return the imported generation config, with the sampler and the filters of a spec."""
+        pad, eos = self.special_tokens(spec)
+        generation = dict(get_mapping(original, "generation"))
+        if not self._has_sections(spec, generation):
+            generation = export_generation(generation, spec, eos=eos)
+            if not self._has_sections(spec, generation):
+                warnings.warn(
+                    f"{GENERATION_FILE}: it cannot contain all of the sampler and the filters of "
+                    "the model; transformers may generate other texts",
+                    ZooWarning,
+                    stacklevel=2,
+                )
+        generation["eos_token_id"] = eos if len(eos) > 1 else eos[0]
+        if pad is not None:
+            generation["pad_token_id"] = pad
+        for key in self.start_keys:
+            generation[key] = get_path(spec, "model.bos")
+        is_banned = self.generates_padding and get_path(spec, "model.generates_padding") is False
+        if is_banned and generates_padding(generation, pad=pad, eos=eos):
+            generation["bad_words_ids"] = [*(generation.get("bad_words_ids") or []), [pad]]
+        return generation
+
+    def _has_sections(self, spec: Mapping[str, Any], generation: Mapping[str, Any]) -> bool:
+        """Whether a generation config gives the sampler and the filters of a resolved spec."""
+        if "sampler" not in spec:  # an export of weights only
+            return True
+        base = {"zoo": 1, "name": self.name, "model": spec["model"]}
+        sections = self.generation_sections(spec, generation)
+        ours, theirs = (
+            load_spec({**base, **each}, importer=self).resolve()
+            for each in ({k: spec[k] for k in ("sampler", "filters") if k in spec}, sections)
+        )
+        return all(ours.get(key) == theirs.get(key) for key in ("sampler", "filters"))
 
     @property
     def model_types(self) -> tuple[str, ...]:
@@ -270,15 +330,20 @@ class Architecture(Importer):
         Args:
             prompt: the number of tokens before the first selected one, for models with a source.
         """
-        eos = get_path(spec, "model.eos")
-        has_source = "source" in spec["model"]
+        pad, eos = self.special_tokens(spec)
         return generation_spec(
             generation,
-            pad=get_path(spec, self.padding_path) if has_source else None,
-            eos=eos if isinstance(eos, list) else [eos],
-            prompt=prompt if has_source else None,
+            pad=pad,
+            eos=eos,
+            prompt=prompt if "source" in spec["model"] else None,
             vocab=generated_vocab(spec),
         )
+
+    def special_tokens(self, spec: Mapping[str, Any]) -> tuple[int | None, list[int]]:
+        """Return the padding token and the end tokens of the texts that a model generates."""
+        path = self.padding_path if "source" in spec["model"] else "model.embedding.padding"
+        eos = get_path(spec, "model.eos")
+        return get_path(spec, path), eos if isinstance(eos, list) else [eos]
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""

@@ -26,7 +26,6 @@ IGNORED_KEYS = ignored_keys(
             """,
         "it pads the outputs of transformers": "pad_token_id",
         "only inputs without a prompt use it": "bos_token_id",
-        "logits of the zoo are finite": "remove_invalid_values",
     }
 )
 """Keys that do not change the generated tokens, with the reason."""

@@ -36,6 +36,7 @@ class LanguageModel(Model):
         decoder: predicts the next token.
         bos: token ID that starts a text; None for none.
         eos: token ID that ends a text, or a list of them.
+        generates_padding: whether the padding token can be generated, as any other token.
 
     Shapes:
         batch {target [B, T] from bos on, padded} -> logits [B, T - 1, V]; to generate,
@@ -55,10 +56,12 @@ class LanguageModel(Model):
         decoder: Blueprint[Decoder],
         bos: TokenId | None = 1,
         eos: TokenId | Annotated[Sequence[TokenId], Field(min_length=1)] = 2,
+        generates_padding: bool = False,
     ) -> None:
         super().__init__()
         self.bos = bos
         self.eos = eos
+        self.generates_padding = generates_padding
         self.first_eos = eos if isinstance(eos, int) else eos[0]
         self.is_bos_given = bos not in (None, self.first_eos)
         self.embedding = embedding.build()
@@ -123,6 +126,7 @@ class LanguageModel(Model):
             pad=self.pad,
             prompt=prompt,
             lengths=lengths,
+            generates_padding=self.generates_padding,
         )
 
     def get_embedding(self, side: str) -> Embedding:

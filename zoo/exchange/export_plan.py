@@ -130,9 +130,10 @@ def plan_export(
     if map is None:
         importer = find_exporter(header, to, registry)
         original = header.provenance.get("config")
+        original = original if isinstance(original, dict) else {}
         with wrap_importer_errors(importer):
-            config = importer.config(header.spec, original if isinstance(original, dict) else {})
-            map, files = importer.map(config), importer.files(header.spec)
+            config = importer.config(header.spec, original)
+            map, files = importer.map(config), importer.exported_files(header.spec, original)
             folders = importer.weight_folders(header.spec)
     elif to is not None:
         raise ZooError("--to and --map exclude each other; set one of them")

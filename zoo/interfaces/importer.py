@@ -104,3 +104,8 @@ class Importer(abc.ABC):
     def files(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return further JSON files of an export: relative path to content."""
         return {}
+
+    def exported_files(self, spec: Mapping[str, Any], original: Config) -> Mapping[str, Any]:
+        """Return further JSON files of an export, which may depend on the config the model was
+        imported with, or empty; by default `files`."""
+        return self.files(spec)

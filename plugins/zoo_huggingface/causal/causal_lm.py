@@ -1,12 +1,9 @@
 """Base class of decoder-only language models: special tokens and output."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.causal.rope import warn_of_long_factors
 from zoo_huggingface.config_fields import RequiredValue, get_eos_ids, get_path, get_value
 
 
@@ -29,12 +26,6 @@ class CausalLMArchitecture(Architecture):
     """Whether its tokenizer prepends the start token."""
     tied_by_default: ClassVar[bool]
     """The default of ``tie_word_embeddings``."""
-
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
-        model = self.spec(extended)["model"]
-        warn_of_long_factors(model.get("decoder", model.get("encoder")).get("position", {}))
-        return extended
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model, eos = spec["model"], get_eos_ids(config)

@@ -66,6 +66,7 @@ class Speech2Text(Architecture):
         ConfigField("init_std", "model.target.std", float, 0.02),
     )
     generates = True
+    generates_padding = False
     start_keys = ("decoder_start_token_id",)
     used_keys = (
         *("eos_token_id", "feature_extractor"),

@@ -56,6 +56,7 @@ class VisionEncoderDecoder(Architecture):
     model_classes = ("VisionEncoderDecoderModel",)
     preprocessor_kind = "image"
     generates = True
+    generates_padding = False
     start_keys = ("decoder_start_token_id",)
     padding_path = "model.target.padding"
     unchecked_spec_paths = ViT.unchecked_spec_paths

@@ -17,7 +17,6 @@ from hf_switch_kit import (
 from zoo_huggingface.config_fields import REQUIRED
 from zoo_huggingface.config_keys import OLDER_DEFAULTS, read_defaults
 
-pytestmark = pytest.mark.filterwarnings("ignore:longrope")  # texts are long enough for it
 ATOL = 1e-4
 
 
