@@ -69,6 +69,8 @@ class Architecture(Importer):
     """Keys of the config that methods read, in addition to `fields` and `required_values`."""
     ignored_keys: ClassVar[Mapping[str, str]] = {}
     """Keys of the config that do not change the outputs, and the reason."""
+    harmless_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Values of other keys that do not change the outputs; their other values are rejected."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names of config keys; both must have the same value."""
     generates: ClassVar[bool] = False
@@ -108,8 +110,7 @@ class Architecture(Importer):
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
         """Return the config with the end tokens and whether the output has its own table."""
-        for required in self.required_values:
-            required.check(config)
+        self.check_required(config)
         untied = not self.is_tied(config)
         for name in self.tied_weight_names:
             if name not in weights.metas:
@@ -236,18 +237,22 @@ class Architecture(Importer):
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         """Set the values of a config that `fields` do not cover."""
 
+    def check_required(self, config: Config) -> None:
+        """Raise ZooError if a key has another value than the required one."""
+        for required in self.required_values:
+            required.check(config)
+
     def _validate_config(self, config: Config) -> None:
         classes = config.get("architectures") or [self.model_classes[0]]
         if not isinstance(classes, list) or not any(c in classes for c in self.model_classes):
             supported = ", ".join(self.model_classes)
             raise config_error("architectures", classes, f"supported values: {supported}")
         forbid_quantized(config)
-        for required in self.required_values:
-            required.check(config)
+        self.check_required(config)
         for alias, key in self.aliases.items():
             if alias in config and config[alias] != config.get(key):
                 raise config_error(alias, config[alias], f"it should equal '{key}'")
-        check_keys(self.name, config, self.known_keys, self._defaults)
+        check_keys(self.name, config, self.known_keys, self._defaults, self.harmless_values)
 
     @property
     def config_keys(self) -> set[str]:
@@ -275,7 +280,7 @@ class Architecture(Importer):
         return generation_spec(
             generation,
             pad=get_path(spec, self.padding_path) if has_source else None,
-            eos=eos if isinstance(eos, list) else [eos],
+            eos=eos if isinstance(eos, list) else [] if eos is None else [eos],
             prompt=prompt if has_source else None,
             vocab=generated_vocab(spec),
         )

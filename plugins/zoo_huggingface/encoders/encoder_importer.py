@@ -116,6 +116,11 @@ class EncoderImporter(Architecture):
             added |= read_sentence_config(folder)
         return {**config, **added}
 
+    def check_required(self, config: Config) -> None:
+        if self._head_of(config) != "masked-lm":  # the others have no table to share
+            config = {key: config[key] for key in config if key != "tie_word_embeddings"}
+        super().check_required(config)
+
     def set_padding(self, spec: dict[str, Any], config: Config) -> None:
         # Only the tokenizer's padding is masked in transformers; that of the config has no effect.
         padding = config.get("tokenizer_padding")
