@@ -184,10 +184,13 @@ class Lora(Adapter):
         return config.get("peft_type") == "LORA" and not config.get("use_dora")
 
     @classmethod
+    def check_peft(cls, config: Mapping[str, Any]) -> None:
+        check_config(config, OPTIONS)
+
+    @classmethod
     def from_peft(
         cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
     ) -> tuple[dict[str, Any], Layers]:
-        check_config(config, OPTIONS)
         rank, alpha = config.get("r", 8), float(number(config, "lora_alpha", 8))
         params: dict[str, Any] = {
             "rank": rank,

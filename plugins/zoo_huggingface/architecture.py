@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -109,8 +109,7 @@ class Architecture(Importer):
         return MAPS / f"{self.name}.yaml"
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        """Return the config with the end tokens and whether the output has its own table."""
-        self.check_required(config)
+        """Return the config with whether the output has its own table."""
         untied = not self.is_tied(config)
         for name in self.tied_weight_names:
             if name not in weights.metas:
@@ -122,16 +121,25 @@ class Architecture(Importer):
                     )
                 untied = True
         check_copies(weights, self.copies)
+        return {**config, "untied": untied}
+
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        """Return the config with the generation config and the preprocessor of the folder."""
+        self.check_required(config)
         result = {key: value for key, value in config.items() if key not in ADDED_KEYS}
         self._check_modules(folder)
-        result |= self._read_generation(folder, config)
+        result |= self._read_generation(folder, config, ignore)
         if self.preprocessor_kind:
             result |= read_preprocessor(folder, self.preprocessor_kind, self.image_processor)
-        return {**result, **read_padding_id(folder), "untied": untied}
+        return {**result, **read_padding_id(folder)}
 
-    def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
+    def _read_generation(
+        self, folder: Path, config: Config, ignore: Collection[str]
+    ) -> dict[str, Any]:
         """Return what the generation config of a folder adds to a config."""
-        return generation_values(folder, config, self.start_keys) if self.generates else {}
+        if not self.generates:
+            return {}
+        return generation_values(folder, config, self.start_keys, ignore)
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None
@@ -290,7 +298,8 @@ class Architecture(Importer):
         if (folder / "modules.json").is_file():
             raise ZooError(
                 f"modules.json: the folder is a sentence encoder of sentence-transformers, which "
-                f"the importer '{self.name}' does not support; remove the file to import its model"
+                f"the importer '{self.name}' does not support; import its model from a copy of the "
+                "folder without this file"
             )
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:

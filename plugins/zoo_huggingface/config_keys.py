@@ -191,7 +191,7 @@ def check_keys(
             key,
             value,
             f"the importer '{name}' does not know this key; if it does not change the outputs, "
-            f'import the model with --ignore {key}, or ignore=["{key}"] in Python',
+            f'import the model with --ignore {key}, or with ignore=["{key}"] in Python',
         )
 
 

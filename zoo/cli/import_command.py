@@ -46,6 +46,13 @@ def command(
         Path | None, typer.Option(help="A tokenizer.json to store in the model file.")
     ] = None,
     dtype: DtypeOption = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A key of config.json or generation_config.json to leave out; can be repeated.",
+            metavar="KEY",
+        ),
+    ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +117,12 @@ def command(
     if force and check is None and not check_original:
         raise ZooError("--force needs --check; without it the model is always written")
     with spec_errors(as_json=as_json):
-        options = {"overrides": overrides or (), "tokenizer": tokenizer, "dtype": dtype}
+        options = {
+            "overrides": overrides or (),
+            "tokenizer": tokenizer,
+            "dtype": dtype,
+            "ignore": ignore or (),
+        }
         with skip_dynamo_import():
             import_plan = plan_source(source, spec=spec, map=map, **options)
         result = None

@@ -1,10 +1,9 @@
 """Base class of decoder-only language models: special tokens and output."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.causal.rope import warn_of_long_factors
 from zoo_huggingface.config_fields import RequiredValue, get_eos_ids, get_path, get_value
@@ -31,8 +30,8 @@ class CausalLMArchitecture(Architecture):
     tied_by_default: ClassVar[bool]
     """The default of ``tie_word_embeddings``."""
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        extended = super().read_folder(config, folder, ignore)
         model = self.spec(extended)["model"]
         warn_of_long_factors(model.get("decoder", model.get("encoder")).get("position", {}))
         return extended

@@ -1,12 +1,11 @@
 """ViT, the Vision Transformer."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo import ZooError
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -74,8 +73,8 @@ class ViT(OptionalHead):
     tokens: ClassVar[int] = 1
     """Number of learned vectors before the patches."""
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        extended = super().read_folder(config, folder, ignore)
         warn_of_size(get_mapping(extended, "preprocessor"), config.get("image_size", 224))
         return extended
 
