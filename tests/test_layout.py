@@ -75,6 +75,7 @@ CROSS_CUTTING = {
         "plugins/zoo_huggingface/hf_new_architecture",
         "plugins/zoo_huggingface/hf_generation_config",
         "plugins/zoo_huggingface/hf_logits",
+        "plugins/zoo_huggingface/hf_lost_tensors",
         "plugins/zoo_huggingface/hf_older_layouts",
         "plugins/zoo_huggingface/hf_published_configs",
         "plugins/zoo_huggingface/hf_random_configs",

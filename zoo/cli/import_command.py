@@ -142,12 +142,21 @@ def command(
             path = import_plan.write(output, progress=progress)
     if as_json:
         checked = {} if result is None else {"check": result.as_json()}
-        print_json({"file": str(output), **import_plan.tensors.as_json(), **checked})
+        print_json(
+            {
+                "file": str(output),
+                **import_plan.tensors.as_json(),
+                "notes": import_plan.notes,
+                **checked,
+            }
+        )
         return
     if result is not None:
         print(result.message())
     size = format_bytes(path.stat().st_size)
     print(f"{output}: {len(import_plan.tensors.targets):,} tensors, {size}")
+    for note in import_plan.notes:
+        print(note)
 
 
 def _import_adapter(source: str, output: Path | None, base: str | None, *, as_json: bool) -> None:

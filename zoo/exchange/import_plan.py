@@ -24,6 +24,7 @@ from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.errors import ZooError, ZooWarning, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
+from zoo.exchange.lost_tensors import LOST, import_notes
 from zoo.exchange.mapping import Originals, TensorMap, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
 from zoo.exchange.output_check import check_outputs
@@ -63,6 +64,11 @@ class ImportPlan:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     original: Callable[[], Mapping[str, Tensor]] | None = None
     """Computes inputs and outputs with the other library; None without an importer."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines about tensors of the file that the model does not have."""
+        return import_notes(self.tensors.lost)
 
     def load(self, dtype: torch.dtype | None = None, device: str | torch.device = "cpu") -> Model:
         """Return the model with its weights, without writing a file."""
@@ -178,6 +184,8 @@ def plan_import(
     originals = Originals.of(found.map, tensors, weights.metas, keep_dtypes=dtype is None)
     if originals.as_json():
         provenance["originals"] = originals.as_json()
+    if tensors.lost:
+        provenance[LOST] = dict(tensors.lost)
     return ImportPlan(model, tensors, weights.read, found.checked, registry, provenance, original)
 
 

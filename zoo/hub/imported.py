@@ -131,7 +131,10 @@ def _import_once(
     with _locked(target.parent):
         if not target.is_file() or force:
             _log.info("importing %s to %s", origin["imported"], target)
-            plan_import(folder, origin=origin, registry=registry).write(target)
+            plan = plan_import(folder, origin=origin, registry=registry)
+            for note in plan.notes:
+                _log.warning("%s: %s", origin["imported"], note)
+            plan.write(target)
             for other in target.parent.glob("*.safetensors"):
                 if other != target:
                     other.unlink(missing_ok=True)

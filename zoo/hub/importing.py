@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from zoo.exchange.import_plan import ImportPlan, check_import, plan_import
 from zoo.hub.checkout import CONFIG, Checkout, Options
 from zoo.hub.reference import is_repository, local_path, parse_reference
 from zoo.hub.weight_files import list_weight_files
+
+_log = logging.getLogger(__name__)
 
 _FILES = ("*.json", "*.txt", "*.model", "*.jinja", "[0-9]_*/config.json")
 """The files of a repository that importers read, without its weights."""
@@ -84,4 +87,6 @@ def import_model(
         plan, result = plan.check(check, tolerance=tolerance)
         if result.failures:
             raise ZooError(result.message())
+    for note in plan.notes:
+        _log.warning("%s: %s", source, note)
     return plan.write(output)
