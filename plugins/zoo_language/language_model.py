@@ -124,6 +124,7 @@ class LanguageModel(Model):
             pad=self.pad,
             prompt=prompt,
             lengths=lengths,
+            selects_pad=self.first_eos is None and self.embedding.padding is None,
         )
 
     def get_embedding(self, side: str) -> Embedding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ class PromptBatch:
     eos_ids: tuple[int, ...]
     pad: int
     max_length: int
+    selects_pad: bool = field(default=False, kw_only=True)
 
     @property
     def steps(self) -> int:
@@ -90,7 +91,9 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
     else:
         forced = (lengths - shortest).to(device)
     prefix, suffix = prompt[:, :shortest], prompt[:, shortest:longest]
-    prompts = PromptBatch(prefix, suffix, forced, eos_ids, pad, max_length)
+    prompts = PromptBatch(
+        prefix, suffix, forced, eos_ids, pad, max_length, selects_pad=inputs.selects_pad
+    )
     vocab = vocab_size(inputs.decoder)
     if vocab is not None:
         prompts.validate_vocab(vocab, on_host)

@@ -54,7 +54,7 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
     eos_ids = torch.empty(len(prompts.eos_ids), dtype=torch.long, device=device)
     for place, token in enumerate(prompts.eos_ids):
         eos_ids[place].fill_(token)  # a copy of the list would wait for the device
-    pad_ends = not prompts.eos_ids or prompts.pad in prompts.eos_ids
+    pad_ends = prompts.selects_pad or prompts.pad in prompts.eos_ids
     task = SearchConfig(
         B, vocab, prompts.total_length, prompts.max_length, prompts.pad, eos_ids, pad_ends
     )

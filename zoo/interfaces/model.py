@@ -31,6 +31,8 @@ class GenerationInputs:
     Shapes:
         prompt [B, P]: tokens to continue, starting with bos, right-padded; only bos if None;
         lengths [B]: length of each prompt; derived from the padding if None.
+
+    With ``selects_pad``, ``pad`` is an ordinary token, of a model without padding and end tokens.
     """
 
     decoder: Decoder
@@ -40,6 +42,7 @@ class GenerationInputs:
     pad: int
     prompt: torch.Tensor | None = None
     lengths: torch.Tensor | None = None
+    selects_pad: bool = False
 
     @property
     def eos_ids(self) -> tuple[int, ...]:

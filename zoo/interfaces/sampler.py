@@ -24,8 +24,8 @@ class SearchConfig:
         max_length: maximum number of generated tokens, including eos.
         pad: ID of the padding token.
         eos_ids: IDs of the end tokens [E].
-        pad_ends: whether the padding token is an end token, or there is none; otherwise it is
-            never selected.
+        pad_ends: whether the padding token is an end token, or an ordinary one of a model without
+            end tokens; otherwise it is never selected.
     """
 
     batch: int

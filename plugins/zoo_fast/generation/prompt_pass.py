@@ -191,6 +191,12 @@ def _build_prompts(
     if max_length is None:
         max_length = inputs["max_length"]
     prompts = PromptBatch(
-        prefix, suffix, forced_lengths, settings.eos_ids, settings.pad, max_length
+        prefix,
+        suffix,
+        forced_lengths,
+        settings.eos_ids,
+        settings.pad,
+        max_length,
+        selects_pad=settings.selects_pad,
     )
     return RoomyPrompts.of(prompts, columns)

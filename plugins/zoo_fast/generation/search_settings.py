@@ -20,6 +20,7 @@ class SearchSettings:
     Attributes:
         eos_ids: the end tokens.
         pad: the padding token.
+        selects_pad: whether it is an ordinary token.
         max_length: the number of new tokens; None for samplers of known classes, for which it is a
             tensor.
         components: the parameters of the sampler and of the filters.
@@ -29,6 +30,7 @@ class SearchSettings:
 
     eos_ids: tuple[int, ...]
     pad: int
+    selects_pad: bool
     max_length: int | None
     components: Hashable
     request: DecodeRequest = field(compare=False)
@@ -41,7 +43,9 @@ def settings_of(request: DecodeRequest, prompts: PromptBatch) -> SearchSettings:
     sampler, *filters = map(_copy, parts, components)
     kept = replace(request, sampler=sampler, filters=tuple(filters), generator=None)
     max_length = None if is_known(request.sampler) else prompts.max_length
-    return SearchSettings(prompts.eos_ids, prompts.pad, max_length, components, kept)
+    return SearchSettings(
+        prompts.eos_ids, prompts.pad, prompts.selects_pad, max_length, components, kept
+    )
 
 
 def _copy(component: Any, parameters: Hashable) -> Any:
