@@ -76,6 +76,7 @@ CROSS_CUTTING = {
         "plugins/zoo_huggingface/hf_generation_config",
         "plugins/zoo_huggingface/hf_logits",
         "plugins/zoo_huggingface/hf_longrope",
+        "plugins/zoo_huggingface/hf_lost_tensors",
         "plugins/zoo_huggingface/hf_older_layouts",
         "plugins/zoo_huggingface/hf_padding_and_limits",
         "plugins/zoo_huggingface/hf_published_configs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -75,6 +75,8 @@ class Architecture(Importer):
     """Keys of the config that methods read, in addition to `fields` and `required_values`."""
     ignored_keys: ClassVar[Mapping[str, str]] = {}
     """Keys of the config that do not change the outputs, and the reason."""
+    harmless_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Values of other keys that do not change the outputs; their other values are rejected."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names of config keys; both must have the same value."""
     generates: ClassVar[bool] = False
@@ -116,9 +118,7 @@ class Architecture(Importer):
         return MAPS / f"{self.name}.yaml"
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        """Return the config with the end tokens and whether the output has its own table."""
-        for required in self.required_values:
-            required.check(config)
+        """Return the config with whether the output has its own table."""
         untied = not self.is_tied(config)
         for name in self.tied_weight_names:
             if name not in weights.metas:
@@ -130,18 +130,25 @@ class Architecture(Importer):
                     )
                 untied = True
         check_copies(weights, self.copies)
+        return {**config, "untied": untied}
+
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        """Return the config with the generation config and the preprocessor of the folder."""
+        self.check_required(config)
         result = {key: value for key, value in config.items() if key not in ADDED_KEYS}
         self._check_modules(folder)
-        result |= self._read_generation(folder, config)
+        result |= self._read_generation(folder, config, ignore)
         if self.preprocessor_kind:
             result |= read_preprocessor(folder, self.preprocessor_kind, self.image_processor)
-        return {**result, **read_padding_id(folder), "untied": untied}
+        return {**result, **read_padding_id(folder)}
 
-    def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
+    def _read_generation(
+        self, folder: Path, config: Config, ignore: Collection[str]
+    ) -> dict[str, Any]:
         """Return what the generation config of a folder adds to a config."""
         if not self.generates:
             return {}
-        values = generation_values(folder, config, self.start_keys)
+        values = generation_values(folder, config, self.start_keys, ignore)
         warn_of_settings(values["generation"])
         return values
 
@@ -235,7 +242,7 @@ class Architecture(Importer):
                     ZooWarning,
                     stacklevel=2,
                 )
-        generation["eos_token_id"] = eos if len(eos) > 1 else eos[0]
+        generation["eos_token_id"] = eos[0] if len(eos) == 1 else eos or None
         if pad is not None:
             generation["pad_token_id"] = pad
         for key in self.start_keys:
@@ -296,18 +303,22 @@ class Architecture(Importer):
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         """Set the values of a config that `fields` do not cover."""
 
+    def check_required(self, config: Config) -> None:
+        """Raise ZooError if a key has another value than the required one."""
+        for required in self.required_values:
+            required.check(config)
+
     def _validate_config(self, config: Config) -> None:
         classes = config.get("architectures") or [self.model_classes[0]]
         if not isinstance(classes, list) or not any(c in classes for c in self.model_classes):
             supported = ", ".join(self.model_classes)
             raise config_error("architectures", classes, f"supported values: {supported}")
         forbid_quantized(config)
-        for required in self.required_values:
-            required.check(config)
+        self.check_required(config)
         for alias, key in self.aliases.items():
             if alias in config and config[alias] != config.get(key):
                 raise config_error(alias, config[alias], f"it should equal '{key}'")
-        check_keys(self.name, config, self.known_keys, self._defaults)
+        check_keys(self.name, config, self.known_keys, self._defaults, self.harmless_values)
 
     @property
     def config_keys(self) -> set[str]:
@@ -343,14 +354,16 @@ class Architecture(Importer):
         """Return the padding token and the end tokens of the texts that a model generates."""
         path = self.padding_path if "source" in spec["model"] else "model.embedding.padding"
         eos = get_path(spec, "model.eos")
-        return get_path(spec, path), eos if isinstance(eos, list) else [eos]
+        ends = eos if isinstance(eos, list) else [] if eos is None else [eos]
+        return get_path(spec, path), ends
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""
         if (folder / "modules.json").is_file():
             raise ZooError(
                 f"modules.json: the folder is a sentence encoder of sentence-transformers, which "
-                f"the importer '{self.name}' does not support; remove the file to import its model"
+                f"the importer '{self.name}' does not support; import its model from a copy of the "
+                "folder without this file"
             )
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,18 @@ Generation = Mapping[str, Any]
 
 
 def generation_values(
-    folder: Path, config: Mapping[str, Any], start_keys: Sequence[str]
+    folder: Path,
+    config: Mapping[str, Any],
+    start_keys: Sequence[str],
+    ignore: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return what the generation config of a folder adds to a config: tokens, and itself."""
-    generation = read_generation_config(folder, config)
+    """Return what the generation config of a folder adds to a config: tokens, and itself.
+
+    Args:
+        ignore: keys of the generation config that are left out.
+    """
+    found = read_generation_config(folder, config)
+    generation = {key: value for key, value in found.items() if key not in ignore}
     overrides = {key: generation.get(key) for key in ("eos_token_id", *start_keys)}
     given = {key: value for key, value in overrides.items() if value is not None}
     return {**given, "generation": generation}

@@ -62,5 +62,5 @@ def get_generation_value(
 
 def generation_error(key: str, value: Any, reason: str) -> ZooError:
     """Return the error for an unsupported value."""
-    hint = "remove the key from the file to import the model without it"
+    hint = f'--ignore {key}, or ignore=["{key}"] in Python, imports the model without it'
     return config_error(key, value, f"{reason}; {hint}", GENERATION_FILE)

@@ -79,7 +79,7 @@ def token_filters(
     if banned:
         yield _suppressed(banned)
     min_length = _min_length(tokens.generation, prompt)
-    if min_length > 1:
+    if min_length > 1 and eos:
         yield _suppressed(eos, stop=min_length)
     first = tokens.first()
     if first is not None:

@@ -205,9 +205,18 @@ def compare_logits(name, ours, theirs):
     if model_type == "one-tower":
         return _join_outputs(ours({"source": images}), theirs(pixel_values=images))
     if model_type == "features":
-        return ours({"source": images}).logits, theirs(pixel_values=images).last_hidden_state
+        return _image_features(ours({"source": images}), theirs(pixel_values=images))
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
+
+
+def _image_features(outputs, expected):
+    """Return the states of both models, with the pooled vectors if they are imported."""
+    pairs = [(outputs.logits, expected.last_hidden_state)]
+    if "pooled" in outputs.extras:
+        pairs.append((outputs.extras["pooled"], expected.pooler_output))
+    flat = ([tensor.flatten() for tensor in side] for side in zip(*pairs, strict=True))
+    return tuple(map(torch.cat, flat))
 
 
 def speech(theirs, count=3):

@@ -142,8 +142,8 @@ def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     generated = tokens[..., prompts.prefix.shape[1] :]
     if prompts.suffix.shape[1]:
         generated = _shift_left(generated, prompts.forced_lengths, prompts.pad)
-    if generated.shape[-1] == 1:
-        return generated.clone()  # the next call may overwrite the tokens of a loop
+    if generated.shape[-1] == 1 or not prompts.eos_ids:  # without an end, nothing is padded
+        return generated[..., : prompts.max_length].clone()  # the next call may overwrite a loop's
     values = generated[..., : prompts.max_length].cpu().numpy()  # small operations
     is_end = np.zeros(values.shape, dtype=bool)
     for end in prompts.eos_ids:

@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from zoo.exchange.import_plan import find_importer, plan_import
 from zoo.exchange.source_files import MAX_CONFIG, read_config
 from zoo.files import lock_dir, os_error_message
 from zoo.hub.checkout import CONFIG, Checkout
-from zoo.hub.importing import IMPORT_PATTERNS
+from zoo.hub.importing import fetch_source
 from zoo.hub.weight_files import list_weight_files, remote_file
 from zoo.interfaces.importer import Importer
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -89,23 +90,15 @@ def _imported_folder(checkout: Checkout) -> Path:
     return checkout.cache.folder / ".zoo-imported" / checkout.commit
 
 
-def list_source_files(checkout: Checkout) -> list[str]:
-    """Return the files of a repository that an import reads: weights, configs and tokenizers."""
-    return [*list_weight_files(checkout), *checkout.match_files(IMPORT_PATTERNS)]
-
-
 def import_repository(checkout: Checkout, registry: ComponentRegistry | None = None) -> Path:
     """Return the artifact of a repository of another library; import it if it is not cached."""
     registry = registry or default_registry()
     key = _importer_key(find_importer(read_config(checkout.folder), registry), registry)
     target = _imported_folder(checkout) / f"{key}.safetensors"
 
-    def fetch() -> Path:
-        checkout.fetch(list_source_files(checkout))
-        return checkout.folder
-
     origin = {"imported": checkout.repo, "commit": checkout.commit}
     force = checkout.options.force_download and not checkout.offline
+    fetch = partial(fetch_source, checkout, registry=registry)
     return _import_once(target, fetch, origin, registry, force=force)
 
 
@@ -138,7 +131,10 @@ def _import_once(
     with _locked(target.parent):
         if not target.is_file() or force:
             _log.info("importing %s to %s", origin["imported"], target)
-            plan_import(folder, origin=origin, registry=registry).write(target)
+            plan = plan_import(folder, origin=origin, registry=registry)
+            for note in plan.notes:
+                _log.warning("%s: %s", origin["imported"], note)
+            plan.write(target)
             for other in target.parent.glob("*.safetensors"):
                 if other != target:
                     other.unlink(missing_ok=True)

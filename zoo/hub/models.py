@@ -29,8 +29,8 @@ from zoo.hub.imported import (
     is_importable,
     is_importable_folder,
     is_imported,
-    list_source_files,
 )
+from zoo.hub.importing import list_source_files
 from zoo.hub.lock_file import LOCK_FILE, Pin, hash_file, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
 from zoo.hub.shipped import ShippedFile, find_shipped, is_shipped

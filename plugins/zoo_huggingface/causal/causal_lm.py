@@ -21,6 +21,7 @@ class CausalLMArchitecture(Architecture):
     causal_values: ClassVar[tuple[RequiredValue, ...]] = (
         RequiredValue("is_causal", True, "only causal attention is supported"),
     )
+    harmless_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {"is_decoder": (True,)}
     tied_weight_names = ("lm_head.weight",)
     adds_bos: ClassVar[bool]
     """Whether its tokenizer prepends the start token."""
@@ -28,12 +29,12 @@ class CausalLMArchitecture(Architecture):
     """The default of ``tie_word_embeddings``."""
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
-        model, eos = spec["model"], get_eos_ids(config)
+        model, eos = spec["model"], get_eos_ids(config, self.default("eos_token_id"))
         pad = config.get("tokenizer_padding", get_value(config, "pad_token_id", int, None))
         # An end token that also pads is not padding; -1 in older configs means none.
         model["embedding"]["padding"] = None if pad in (*eos, -1) else pad
         model["bos"] = get_value(config, "bos_token_id", int, None) if self.adds_bos else None
-        model["eos"] = eos if len(eos) > 1 else eos[0]
+        model["eos"] = eos if len(eos) > 1 else next(iter(eos), None)
         model["decoder"]["output"] = {"tied": not config.get("untied", not self.is_tied(config))}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:

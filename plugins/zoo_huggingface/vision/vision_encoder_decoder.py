@@ -93,9 +93,15 @@ class VisionEncoderDecoder(Architecture):
     def map(self, config: Config) -> dict[str, Any]:
         encoder, decoder = _parts(config)
         content = _load(encoder.map(get_mapping(config, "encoder")), f"{encoder.name}.")
-        content["rename"].pop("out.{w:weight|bias}")
+        for head in ("out", "pooler"):
+            content["rename"].pop(f"{head}.{{w:weight|bias}}")
         content["drop"] = [
-            {"name": f"encoder.pooler.dense.{name}", "export": "zeros", "shape": shape}
+            {
+                "name": f"encoder.pooler.dense.{name}",
+                "export": "zeros",
+                "shape": shape,
+                "purpose": "a layer of the encoder that the model does not use",
+            }
             for name, shape in (("weight", ["$pooled", "$width"]), ("bias", ["$pooled"]))
         ]
         pooled = get_mapping(config, "encoder").get("pooler_output_size")

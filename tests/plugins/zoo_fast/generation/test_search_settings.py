@@ -1,5 +1,7 @@
 """Settings of searches: what shares captured steps."""
 
+from dataclasses import replace
+
 import torch
 
 import zoo
@@ -34,6 +36,7 @@ def test_settings_are_equal_if_all_parameters_are():
     assert settings != make_settings(Beam())
     assert settings != make_settings(Greedy(), penalty=1.3)
     assert settings != make_settings(Greedy(), eos_ids=(2, 3))
+    assert settings != replace(settings, selects_pad=True)
 
 
 def test_settings_keep_neither_the_generator_nor_parts_that_can_change():
