@@ -136,7 +136,10 @@ def _create_staging_dir(target: Path) -> tuple[Path, int]:
     """Create a directory and lock it, so that other processes do not remove it as stale."""
     while True:
         staging = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-        staging.mkdir(mode=0o700)
+        try:
+            staging.mkdir(mode=0o700)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(target)) from None
         with contextlib.suppress(FileNotFoundError):
             fd = _open_for_lock(staging)
             _try_lock(fd, wait=True)
