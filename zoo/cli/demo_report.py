@@ -169,7 +169,7 @@ def _save_and_verify(
     from zoo.artifact import load, save, verify
     from zoo.demo.translation import translate
     from zoo.errors import ArtifactError
-    from zoo.hub.lock_file import hash_file
+    from zoo.files import hash_file
 
     _print_heading("Save, verify, reload")
     save(model, path)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.data.collation import batch_dtype, check_range, convert
-from zoo.data.padding import MASK, length_mask, mask_dim, pad_arrays
+from zoo.data.collation import batch_dtype, check_range, convert, stack_arrays
+from zoo.data.padding import MASK, length_mask, mask_dim
 from zoo.errors import DataError
 from zoo.interfaces import Array, Arrays, BatchSchema, TensorSchema
 
@@ -60,7 +60,7 @@ def _pad_column(key: str, column: Arrays, field: TensorSchema, sizes: _Sizes) ->
         flat = np.concatenate([array.ravel() for array in arrays])
         if flat.size:
             check_range(key, flat, field.below, field.minimum)
-    return convert(key, pad_arrays(arrays, field.pad), field)
+    return convert(key, stack_arrays(key, arrays, field), field)
 
 
 def _check_sizes(key: str, shapes: Array, field: TensorSchema, sizes: _Sizes) -> None:
