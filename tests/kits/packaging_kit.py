@@ -33,14 +33,18 @@ class Environment:
 
     def __init__(self, folder: Path, *sources: Path) -> None:
         venv.create(folder)
-        base = {"base": str(folder), "platbase": str(folder)}
-        paths = sysconfig.get_paths("venv", vars=base)
-        self.folder, self.scripts = folder, Path(paths["scripts"])
-        self.site = Path(paths["purelib"])
+        self.locate(folder)
         outer = [path for path in sys.path if path.endswith("site-packages")]
         # The .pth file appends to sys.path: packages of this environment take precedence.
         (self.site / "outer.pth").write_text("\n".join(outer) + "\n", encoding="utf-8")
         self.install(*sources)
+
+    def locate(self, folder: Path) -> None:
+        """Set the paths of the environment in a directory."""
+        base = {"base": str(folder), "platbase": str(folder)}
+        paths = sysconfig.get_paths("venv", vars=base)
+        self.folder, self.scripts = folder, Path(paths["scripts"])
+        self.site = Path(paths["purelib"])
 
     def install(self, *sources: Path) -> None:
         # --ignore-installed: the outer environment can hold the same version.
