@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Mapping
+from importlib.metadata import distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,7 @@ class Environment:
     def __init__(self, folder: Path, *sources: Path) -> None:
         venv.create(folder)
         self.locate(folder)
-        outer = [path for path in sys.path if path.endswith("site-packages")]
+        outer = dict.fromkeys(str(each.locate_file("")) for each in distributions())
         # The .pth file appends to sys.path: packages of this environment take precedence.
         (self.site / "outer.pth").write_text("\n".join(outer) + "\n", encoding="utf-8")
         self.install(*sources)
