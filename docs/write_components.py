@@ -1,5 +1,6 @@
 """Write docs/components.md from the installed plugins and the catalogue."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ OMITTED = ("acceleration", "benchmark")
 
 def main() -> None:
     """Write the page."""
+    os.environ["ZOO_PLUGINS"] = "none"  # other installed plugins have documentation of their own
     PAGE.write_text(page(load_index()), encoding="utf-8")
 
 

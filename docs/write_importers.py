@@ -5,6 +5,7 @@ tests are compared with transformers first, and the differences are written to d
 """
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ rounds resized pixels differently.
 
 def main() -> None:
     """Write the page, and with ``--measure`` the differences."""
+    os.environ["ZOO_PLUGINS"] = "none"  # other installed plugins have documentation of their own
     if "--measure" in sys.argv[1:]:
         FIGURES.write_text(json.dumps(measure(), indent=2) + "\n", encoding="utf-8")
     PAGE.write_text(page(json.loads(FIGURES.read_text(encoding="utf-8"))), encoding="utf-8")

@@ -173,3 +173,10 @@ def test_a_file_is_read_up_to_a_limit_without_memory_for_the_limit(tmp_path):
     for limit in (2**21 - 1, 3):
         with open(path, "rb") as file:
             assert read_limited(file, limit) == path.read_bytes()[: limit + 1]
+
+
+def test_an_error_of_the_temporary_directory_names_the_target(tmp_path: Path) -> None:
+    target = tmp_path / ("a" * 250)  # a valid name, but not with that of the process
+    with pytest.raises(OSError, match="too long") as raised, atomic_write(target):
+        pass
+    assert raised.value.filename == str(target)

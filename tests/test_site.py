@@ -18,6 +18,7 @@ from docstrings import parse
 from measure_facts import digest, key, law_names, measure_laws, measure_tree
 from model_pages import all_equations
 from search_index import words
+from search_kit import search
 from site_data import DOCS, ROOT, SiteData
 from write_pages import NAVIGATION, write_pages
 from write_pictures import DIAGRAMS, INPUTS, PICTURES, attention_picture
@@ -229,6 +230,73 @@ def test_words_of_the_search_are_found_by_their_parts():
     assert words("The scaled-dot score of zoo.compose") == [
         *("scaled-dot", "scaled", "dot", "score", "zoo.compose", "zoo", "compose"),
     ]
+
+
+# What a new user types, and a page that must be among the first.
+QUERIES = {
+    "fine-tune": "fine-tuning",
+    "finetune bert": "fine-tuning",
+    "fine tuning": "fine-tuning",
+    "bf16": "training",
+    "mixed precision": "training",
+    "early stopping": "training",
+    "lora": "adapters",
+    "peft adapters": "adapters",
+    "learning rate schedule": "components/schedule",
+    "lr warmup": "components/schedule/inverse-sqrt",
+    "beam search": "components/sampler/beam",
+    "train a tokenizer": "tokenizers",
+    "custom dataset": "own-files",
+    "my own data": "own-files",
+    "resume training": "training",
+    "multi-gpu": "training",
+    "distributed training": "training",
+    "huggingface": "hub",
+    "import bert": "importers",
+    "gpt2 weights": "importers",
+    "visualise attention": "attend",
+    "attention heatmap": "attend",
+    "install": "quickstart",
+    "getting started": "quickstart",
+    "bleu score": "components/metric/bleu",
+    "wandb": "training",
+    "tensorboard": "training",
+    "checkpoints": "training",
+    "gradient accumulation": "training",
+    "gradient clipping": "training",
+    "save a model": "hub",
+    "push to hub": "hub",
+    "upload model": "hub",
+    "write a plugin": "ten-minute-plugin",
+    "custom component": "ten-minute-plugin",
+    "speech to text": "speech-recognition",
+    "image captioning": "captions",
+    "adamw optimizer": "components/optimiser/adamw",
+    "vscode": "specs",
+    "sentiment": "text-classification",
+    "named entity recognition": "tagging",
+    "word2vec": "vectors",
+    "lightning": "lightning",
+    "trainer callbacks": "callbacks",
+    "torch.compile": "accelerations",
+    "rope": "components/position/rotary",
+    "inference": "commands/generate",
+    "classification": "text-classification",
+    "translate": "translation",
+    "evaluate": "evaluation",
+    "monotonic align": "components/alignment/monotonic",
+    "zoo.compose": "api/zoo",
+    "scaled-dot": "components/scorer/scaled-dot",
+}
+
+
+def test_queries_of_new_users_find_the_page_they_need(site):
+    for (query, page), found in zip(QUERIES.items(), search(site, list(QUERIES)), strict=True):
+        assert page in found[:8], f"'{query}' finds {found[:8]}"
+
+
+def test_a_query_without_a_known_word_finds_nothing(site):
+    assert search(site, ["xyzzy", "", "-"]) == [[], [], []]
 
 
 def _visit(browser, tmp_path, **options):

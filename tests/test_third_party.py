@@ -81,7 +81,7 @@ def test_the_tutorial_of_plugins_runs_as_it_is_written(environment, tmp_path):
     assert [command.split()[0] for command in commands[:3]] == ["zoo", "pip", "zoo"]
     assert len(commands) == 9
     assert (tmp_path / "model.safetensors").is_file()
-    environment.uninstall("zoo-cosine")
+    environment.uninstall("zoo-helical")
 
 
 def test_the_component_of_the_tutorial_satisfies_the_laws(tmp_path, monkeypatch):
@@ -100,3 +100,17 @@ def test_the_component_of_the_tutorial_satisfies_the_laws(tmp_path, monkeypatch)
     finally:
         for name in [name for name in sys.modules if name.startswith(("zoo_cosine", "test_known"))]:
             del sys.modules[name]
+
+
+@pytest.mark.slow
+def test_the_pages_of_the_documentation_are_those_of_the_zoo_only(tmp_path):
+    write_plugin("helical", "scorer", tmp_path)
+    environment = Environment(tmp_path / "venv", tmp_path / "zoo-helical")
+    checkout = f"{ROOT}\n{ROOT / 'plugins'}\n"
+    (environment.site / "checkout.pth").write_text(checkout, encoding="utf-8")
+    assert "helical" in environment.python("-m", "zoo", "list", "--kind", "scorer")
+    script = ROOT / "docs" / "site" / "write_pages.py"
+    environment.python(str(script), str(tmp_path / "pages"))
+    pages = list((tmp_path / "pages").rglob("*.md"))
+    assert len(pages) > 400
+    assert [page for page in pages if "helical" in page.read_text(encoding="utf-8")] == []

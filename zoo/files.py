@@ -1,9 +1,10 @@
-"""Atomic replacement of regular files, directory locks, fsync, the cache and lines of text."""
+"""Atomic replacement of regular files, directory locks, fsync, hashes, the cache, lines of text."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -135,7 +136,10 @@ def _create_staging_dir(target: Path) -> tuple[Path, int]:
     """Create a directory and lock it, so that other processes do not remove it as stale."""
     while True:
         staging = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-        staging.mkdir(mode=0o700)
+        try:
+            staging.mkdir(mode=0o700)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(target)) from None
         with contextlib.suppress(FileNotFoundError):
             fd = _open_for_lock(staging)
             _try_lock(fd, wait=True)
@@ -266,6 +270,64 @@ def _process_exists(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def hash_file(path: str | os.PathLike[str]) -> str:
+    """Return the sha256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def stat_key(state: os.stat_result) -> str:
+    """Return the size and the times of a file, which change when the file changes.
+
+    A program can set the time of the content, but not that of the last change.
+    """
+    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+
+
+def record_path(path: Path) -> Path:
+    """Return the file with the record of another: ``model.sha256`` for ``model.safetensors``."""
+    return path.with_suffix(".sha256")
+
+
+def record_hash(path: Path) -> None:
+    """Record the sha256 of a file next to it, with size and times, so that it is hashed once."""
+    _write_record(path, os.stat(path), hash_file(path))
+
+
+def has_recorded_hash(path: Path, *, skip_hash_check: bool = False) -> bool | None:
+    """Return whether a file is as it was recorded; None without a record.
+
+    Args:
+        skip_hash_check: whether to accept a file of the recorded size without hashing it.
+    """
+    try:
+        digest, _, recorded = record_path(path).read_bytes().strip().partition(b" ")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return False
+    try:
+        state = os.stat(path)
+        if not stat.S_ISREG(state.st_mode):
+            return False
+        if recorded.decode("ascii", "replace") == stat_key(state):
+            return True
+        if skip_hash_check:
+            return recorded.partition(b" ")[0] in (b"", b"%d" % state.st_size)
+        if hash_file(path).encode() != digest:
+            return False
+    except OSError:  # not readable, or removed by another process
+        return False
+    with contextlib.suppress(OSError):  # a cache that cannot be written
+        _write_record(path, state, digest.decode())
+    return True
+
+
+def _write_record(path: Path, state: os.stat_result, digest: str) -> None:
+    with atomic_write(record_path(path), follow_links=False) as temporary:
+        temporary.write_text(f"{digest} {stat_key(state)}\n", encoding="ascii")
 
 
 def user_cache() -> Path | None:

@@ -6,6 +6,7 @@ FOLDER/html/index.html in a browser. README.md here says why no larger generator
 
 import html
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -80,6 +81,7 @@ def _page(name: str, body: Body, sidebar: Sidebar, template: Template) -> str:
 
 def main() -> None:
     """Build the site in the folder that the command names."""
+    os.environ["ZOO_PLUGINS"] = "none"  # other installed plugins have documentation of their own
     site = build(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
     print(f"open {site / 'index.html'}")
 

@@ -11,6 +11,7 @@ from page_text import code, code_block, link, prose, table
 from site_data import SiteData, source_link
 from typer.main import get_command
 
+from zoo.about import DISTRIBUTION
 from zoo.cli.main import app
 from zoo.cli.panels import PANELS
 from zoo.cli.wrapping import load_command
@@ -127,7 +128,8 @@ def _hook(name: str, function: Any, data: SiteData) -> str:
         prose(doc.summary),
         *doc.body,
     ]
-    modules = {each.name: importlib.import_module(each.target) for each in data.index.plugins}
+    own = [each for each in data.index.plugins if each.distribution == DISTRIBUTION]
+    modules = {each.name: importlib.import_module(each.target) for each in own}
     users = {
         plugin: vars(module)[name] for plugin, module in modules.items() if name in vars(module)
     }

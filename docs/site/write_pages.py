@@ -7,6 +7,7 @@ listed. Any generator of sites can build them; `build_site.py` uses Sphinx.
 """
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -30,6 +31,7 @@ _TITLE = re.compile(r"^# (.*)$", re.M)
 
 def main() -> None:
     """Write the pages to the folder that the command names."""
+    os.environ["ZOO_PLUGINS"] = "none"  # other installed plugins have documentation of their own
     folder = Path(sys.argv[1])
     print(f"wrote {len(write_pages(folder))} files to {folder}")
 

@@ -7,6 +7,7 @@ The recordings and the graph are examples of the data sets in the folder ZOO_DAT
 written or drawn here.
 """
 
+import os
 import shlex
 import sys
 import tempfile
@@ -42,6 +43,7 @@ INPUTS = {
 
 def main() -> None:
     """Write the pictures."""
+    os.environ["ZOO_PLUGINS"] = "none"  # other installed plugins have documentation of their own
     PICTURES.mkdir(exist_ok=True)
     for name, draw in DIAGRAMS.items():
         (PICTURES / name).write_text(draw(), encoding="utf-8")

@@ -114,10 +114,13 @@ class Ia3(Adapter):
         return config.get("peft_type") == "IA3"
 
     @classmethod
+    def check_peft(cls, config: Mapping[str, Any]) -> None:
+        check_config(config, ("feedforward_modules",))
+
+    @classmethod
     def from_peft(
         cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
     ) -> tuple[dict[str, Any], Layers]:
-        check_config(config, ("feedforward_modules",))
         scales = {name: scale for name, (scale,) in tensor_pairs(layers, (SCALE,)).items()}
         # Scales of outputs have the shape [O, 1], those of inputs [1, D].
         inputs = converter.inputs({n: s[0] for n, s in scales.items() if s.shape[0] == 1})

@@ -192,10 +192,13 @@ class Lora(Adapter):
         return config.get("peft_type") == "LORA" and not config.get("use_dora")
 
     @classmethod
+    def check_peft(cls, config: Mapping[str, Any]) -> None:
+        check_config(config, OPTIONS)
+
+    @classmethod
     def from_peft(
         cls, config: Mapping[str, Any], layers: Layers, converter: WeightConverter
     ) -> tuple[dict[str, Any], Layers]:
-        check_config(config, OPTIONS)
         boolean(config, "use_dora")
         rank, alpha = integer(config, "r", 8), float(positive(config, "lora_alpha", 8))
         params: dict[str, Any] = {

@@ -50,8 +50,15 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "LORA": _LORA_DEFAULTS,
     "IA3": {"init_ia3_weights": True},
 }
-_HARMLESS = {"init_lora_weights": (True, False, "gaussian"), "init_ia3_weights": (True, False)}
-"""Values of options for the start of a training only."""
+_HARMLESS: Mapping[str, tuple[Any, ...]] = {
+    "init_lora_weights": (True, False, "gaussian", "orthogonal"),
+    "init_ia3_weights": (True, False),
+    "target_parameters": ([],),
+    "trainable_token_indices": ([], {}),
+    "layer_replication": ([],),
+    "merge_weights": (True, False),
+}
+"""Other values that do not change the outputs: of the start of a training, or of nothing."""
 
 
 def check_config(config: Mapping[str, Any], used: Collection[str]) -> None:
@@ -64,9 +71,11 @@ def check_config(config: Mapping[str, Any], used: Collection[str]) -> None:
     for key, value in config.items():
         if key in used or key in _INFORMATION:
             continue
+        if value is None or value in _HARMLESS.get(key, ()):
+            continue
         if key not in defaults:
             raise ZooError(f"adapter_config.json: key {_shown(key)} is not supported")
-        if value != defaults[key] and value not in _HARMLESS.get(key, ()) and value is not None:
+        if value != defaults[key]:
             raise ZooError(f"adapter_config.json: {key} is {_shown(value)}, which is not supported")
 
 

@@ -168,7 +168,7 @@ def _save_and_verify(
     """Save a model, verify the file, and compare the translations of the reloaded model."""
     from zoo.artifact import load, save, verify
     from zoo.errors import ArtifactError
-    from zoo.hub.lock_file import hash_file
+    from zoo.files import hash_file
     from zoo_demo.translation import translate
 
     _print_heading("Save, verify, reload")

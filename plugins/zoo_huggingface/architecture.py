@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
-from zoo import ZooError, load_spec
+from zoo import ZooError, ZooWarning, load_spec
 from zoo.plugin import Importer, TensorReader
 from zoo_huggingface.canonical import spec_differences
 from zoo_huggingface.chat_files import read_chat_template
@@ -36,15 +37,20 @@ from zoo_huggingface.generation import (
     generated_vocab,
     generation_spec,
     generation_values,
+    warn_of_settings,
 )
+from zoo_huggingface.generation_export import export_generation
+from zoo_huggingface.generation_keys import GENERATION_FILE
 from zoo_huggingface.original_outputs import original_outputs
 from zoo_huggingface.preprocessor_files import preprocessor_files, read_preprocessor
 from zoo_huggingface.shared_tensors import check_copies, is_same
+from zoo_huggingface.token_filters import generates_padding
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
 
 Config = Mapping[str, Any]
+_GENERATING = ("language-model", "seq2seq")
 
 
 class Architecture(Importer):
@@ -69,10 +75,15 @@ class Architecture(Importer):
     """Keys of the config that methods read, in addition to `fields` and `required_values`."""
     ignored_keys: ClassVar[Mapping[str, str]] = {}
     """Keys of the config that do not change the outputs, and the reason."""
+    harmless_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Values of other keys that do not change the outputs; their other values are rejected."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names of config keys; both must have the same value."""
     generates: ClassVar[bool] = False
     """Whether `generate` of transformers supports the model."""
+    generates_padding: ClassVar[bool] = True
+    """Whether the padding token is generated as any other token. It is not where transformers gives
+    it no position, since further tokens would have other logits."""
     start_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the config that the generation config overrides, as it does the end token."""
     dim_path: ClassVar[str] = "model.source.dim"
@@ -107,9 +118,7 @@ class Architecture(Importer):
         return MAPS / f"{self.name}.yaml"
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        """Return the config with the end tokens and whether the output has its own table."""
-        for required in self.required_values:
-            required.check(config)
+        """Return the config with whether the output has its own table."""
         untied = not self.is_tied(config)
         for name in self.tied_weight_names:
             if name not in weights.metas:
@@ -121,16 +130,27 @@ class Architecture(Importer):
                     )
                 untied = True
         check_copies(weights, self.copies)
+        return {**config, "untied": untied}
+
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        """Return the config with the generation config and the preprocessor of the folder."""
+        self.check_required(config)
         result = {key: value for key, value in config.items() if key not in ADDED_KEYS}
         self._check_modules(folder)
-        result |= self._read_generation(folder, config)
+        result |= self._read_generation(folder, config, ignore)
         if self.preprocessor_kind:
             result |= read_preprocessor(folder, self.preprocessor_kind, self.image_processor)
-        return {**result, **read_padding_id(folder), "untied": untied}
+        return {**result, **read_padding_id(folder)}
 
-    def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
+    def _read_generation(
+        self, folder: Path, config: Config, ignore: Collection[str]
+    ) -> dict[str, Any]:
         """Return what the generation config of a folder adds to a config."""
-        return generation_values(folder, config, self.start_keys) if self.generates else {}
+        if not self.generates:
+            return {}
+        values = generation_values(folder, config, self.start_keys, ignore)
+        warn_of_settings(values["generation"])
+        return values
 
     def chat_template(self, folder: Path, config: Config) -> Mapping[str, Any] | None:
         return read_chat_template(folder) if self.generates else None
@@ -150,8 +170,13 @@ class Architecture(Importer):
         if "preprocessor" in config:
             sections = spec.setdefault("preprocessing", {})
             sections["source"] = dict(get_mapping(config, "preprocessor"))
+        generation = get_mapping(config, "generation")
         if "generation" in config:
-            spec |= self.generation_sections(spec, get_mapping(config, "generation"))
+            spec |= self.generation_sections(spec, generation)
+        if spec["model"]["type"] in _GENERATING:
+            pad, eos = self.special_tokens(spec)
+            if self.generates_padding and generates_padding(generation, pad=pad, eos=eos):
+                spec["model"]["generates_padding"] = True
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
             if attention and attention["heads"] == 1:  # transformers projects one head too
@@ -197,6 +222,48 @@ class Architecture(Importer):
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         return preprocessor_files(spec) if self.preprocessor_kind else {}
 
+    def exported_files(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        files = self.files(spec)
+        model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
+        if self.generates and model_type in _GENERATING:
+            files[GENERATION_FILE] = self._exported_generation(spec, original)
+        return files
+
+    def _exported_generation(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        """Return the imported generation config, with the sampler and the filters of a spec."""
+        pad, eos = self.special_tokens(spec)
+        generation = dict(get_mapping(original, "generation"))
+        if not self._has_sections(spec, generation):
+            generation = export_generation(generation, spec, eos=eos)
+            if not self._has_sections(spec, generation):
+                warnings.warn(
+                    f"{GENERATION_FILE}: it cannot contain all of the sampler and the filters of "
+                    "the model; transformers may generate other texts",
+                    ZooWarning,
+                    stacklevel=2,
+                )
+        generation["eos_token_id"] = eos[0] if len(eos) == 1 else eos or None
+        if pad is not None:
+            generation["pad_token_id"] = pad
+        for key in self.start_keys:
+            generation[key] = get_path(spec, "model.bos")
+        is_banned = self.generates_padding and get_path(spec, "model.generates_padding") is False
+        if is_banned and generates_padding(generation, pad=pad, eos=eos):
+            generation["bad_words_ids"] = [*(generation.get("bad_words_ids") or []), [pad]]
+        return generation
+
+    def _has_sections(self, spec: Mapping[str, Any], generation: Mapping[str, Any]) -> bool:
+        """Whether a generation config gives the sampler and the filters of a resolved spec."""
+        if "sampler" not in spec:  # an export of weights only
+            return True
+        base = {"zoo": 1, "name": self.name, "model": spec["model"]}
+        sections = self.generation_sections(spec, generation)
+        ours, theirs = (
+            load_spec({**base, **each}, importer=self).resolve()
+            for each in ({k: spec[k] for k in ("sampler", "filters") if k in spec}, sections)
+        )
+        return all(ours.get(key) == theirs.get(key) for key in ("sampler", "filters"))
+
     @property
     def model_types(self) -> tuple[str, ...]:
         """The models of the zoo that can be exported."""
@@ -236,18 +303,22 @@ class Architecture(Importer):
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         """Set the values of a config that `fields` do not cover."""
 
+    def check_required(self, config: Config) -> None:
+        """Raise ZooError if a key has another value than the required one."""
+        for required in self.required_values:
+            required.check(config)
+
     def _validate_config(self, config: Config) -> None:
         classes = config.get("architectures") or [self.model_classes[0]]
         if not isinstance(classes, list) or not any(c in classes for c in self.model_classes):
             supported = ", ".join(self.model_classes)
             raise config_error("architectures", classes, f"supported values: {supported}")
         forbid_quantized(config)
-        for required in self.required_values:
-            required.check(config)
+        self.check_required(config)
         for alias, key in self.aliases.items():
             if alias in config and config[alias] != config.get(key):
                 raise config_error(alias, config[alias], f"it should equal '{key}'")
-        check_keys(self.name, config, self.known_keys, self._defaults)
+        check_keys(self.name, config, self.known_keys, self._defaults, self.harmless_values)
 
     @property
     def config_keys(self) -> set[str]:
@@ -270,22 +341,29 @@ class Architecture(Importer):
         Args:
             prompt: the number of tokens before the first selected one, for models with a source.
         """
-        eos = get_path(spec, "model.eos")
-        has_source = "source" in spec["model"]
+        pad, eos = self.special_tokens(spec)
         return generation_spec(
             generation,
-            pad=get_path(spec, self.padding_path) if has_source else None,
-            eos=eos if isinstance(eos, list) else [eos],
-            prompt=prompt if has_source else None,
+            pad=pad,
+            eos=eos,
+            prompt=prompt if "source" in spec["model"] else None,
             vocab=generated_vocab(spec),
         )
+
+    def special_tokens(self, spec: Mapping[str, Any]) -> tuple[int | None, list[int]]:
+        """Return the padding token and the end tokens of the texts that a model generates."""
+        path = self.padding_path if "source" in spec["model"] else "model.embedding.padding"
+        eos = get_path(spec, "model.eos")
+        ends = eos if isinstance(eos, list) else [] if eos is None else [eos]
+        return get_path(spec, path), ends
 
     def _check_modules(self, folder: Path) -> None:
         """Raise ZooError for a folder of sentence-transformers, unless it is supported."""
         if (folder / "modules.json").is_file():
             raise ZooError(
                 f"modules.json: the folder is a sentence encoder of sentence-transformers, which "
-                f"the importer '{self.name}' does not support; remove the file to import its model"
+                f"the importer '{self.name}' does not support; import its model from a copy of the "
+                "folder without this file"
             )
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:

@@ -18,8 +18,8 @@ _NORM = {
 }
 _KIND = {"window": None, "position": None, "no_position": False, "feed_forward": None}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0, "cap": None, "transform": None}
-_IGNORED_KEYS = {"dropout", "std"}
-"""Keys that affect training or initialisation only, not the function computed."""
+_IGNORED_KEYS = {"dropout", "std", "generates_padding"}
+"""Keys that affect training, initialisation or generation only, not the function computed."""
 
 
 def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:

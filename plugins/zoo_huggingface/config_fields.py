@@ -135,9 +135,11 @@ def get_mapping(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return values
 
 
-def get_eos_ids(config: Mapping[str, Any]) -> list[int]:
-    """Return the end token IDs without duplicates."""
-    value = config.get("eos_token_id")
+def get_eos_ids(config: Mapping[str, Any], default: Any = None) -> list[int]:
+    """Return the end token IDs without duplicates, empty for a model without an end token."""
+    value = config.get("eos_token_id", default)
+    if value is None:
+        return []
     ids = value if isinstance(value, list) else [value]
     if not ids or any(type(token_id) is not int for token_id in ids):
         raise config_error(
@@ -149,8 +151,9 @@ def get_eos_ids(config: Mapping[str, Any]) -> list[int]:
 def get_eos_id(config: Mapping[str, Any]) -> int:
     """Return the end token ID of a model that supports only one."""
     ids = get_eos_ids(config)
-    if len(ids) > 1:
-        raise config_error("eos_token_id", ids, "a seq2seq model has only one end token")
+    if len(ids) != 1:
+        found = config.get("eos_token_id")
+        raise config_error("eos_token_id", found, "a seq2seq model has exactly one end token")
     return ids[0]
 
 

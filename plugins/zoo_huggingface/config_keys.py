@@ -47,6 +47,65 @@ COMMON_IGNORED_KEYS = ignored_keys(
 )
 """Keys of any config that do not change the outputs, with the reason."""
 
+# Code of other libraries writes these keys, and earlier versions of transformers did.
+UNREAD_KEYS = ignored_keys(
+    {
+        "it affects training only": """
+            activation_dropout attention_dropout attention_probs_dropout_prob attn_dropout
+            attn_pdrop classifier_dropout_prob drop_path_rate dropout dropout_rate emb_pdrop
+            embd_pdrop embed_dropout embedding_dropout ffn_dropout hidden_dropout
+            hidden_dropout_prob label_smoothing label_smoothing_factor layerdrop mlp_dropout
+            neftune_noise_alpha resid_dropout resid_pdrop residual_dropout
+            use_gradient_checkpointing
+            """,
+        "it affects initialisation only": """
+            init_std initializer_cutoff_factor initializer_factor initializer_range
+            """,
+        "it selects an implementation of the same function": """
+            attention_softmax_in_fp32 flash_attn reference_compile unsloth_tiled_mlp
+            use_flash_attention use_flash_attention_2 use_flash_attn use_memory_efficient_attention
+            xla_device
+            """,
+        "weights keep the dtype of the file": "bf16 fp16 fp32",
+        "tokenizers have it": """
+            bos_token cls_token_id eos_token mask_token_id max_seq_length pad_token tokenizer_name
+            unk_token unk_token_id
+            """,
+        "it identifies the file or the model": "language processor_class",
+        "sentence-transformers applies it to the outputs": """
+            matryoshka_dimensions sbert_ce_default_activation_function sentence_transformers
+            """,
+        "heads of other tasks use it": """
+            summary_activation summary_first_dropout summary_last_dropout summary_proj_to_labels
+            summary_type summary_use_proj
+            """,
+    }
+)
+"""Keys that do not change the outputs if the config class does not have them, with the reason."""
+
+UNREAD_VALUES: Mapping[str, tuple[Any, ...]] = {
+    "adapters": ({}, {"adapters": {}, "config_map": {}, "fusion_config_map": {}, "fusions": {}}),
+    "alibi": (False,),
+    "attention_bias": (False,),
+    "full_attn_mod": (1,),
+    "interpolate_factor": (1,),
+    "lm_head_bias": (False,),
+    "logn_attention_scale": (False,),
+    "logits_scaling": (1.0,),
+    "mlp_bias": (False,),
+    "num_nextn_predict_layers": (0,),
+    "partial_rotary_factor": (1.0,),
+    "qk_layernorm": (False,),
+    "residual_multiplier": (1.0,),
+    "use_dynamic_ntk": (False,),
+    "use_logn_attn": (False,),
+    "use_mrope": (False,),
+    "use_mup": (False,),
+    "use_qk_norm": (False,),
+    "use_sliding_window": (False,),
+}
+"""Values that do not change the outputs, of keys that the config class does not have."""
+
 ADDED_KEYS = (
     "preprocessor",
     "untied",
@@ -85,41 +144,55 @@ OLDER_DEFAULTS: Mapping[str, Any] = {
 
 def forbid_quantized(config: Mapping[str, Any]) -> None:
     """Raise ZooError if the weights are quantized."""
-    if config.get("quantization_config"):
-        raise config_error(
-            "quantization_config",
-            config["quantization_config"],
-            "quantized weights are not supported; import a copy of the model with bfloat16 weights",
-        )
+    for key in ("quantization_config", "quantization"):
+        if config.get(key):
+            raise config_error(
+                key,
+                config[key],
+                "quantized weights are not supported; import a copy of the model with bfloat16 "
+                "weights",
+            )
 
 
 def check_keys(
-    name: str, config: Mapping[str, Any], known: Iterable[str], defaults: Mapping[str, Any]
+    name: str,
+    config: Mapping[str, Any],
+    known: Iterable[str],
+    defaults: Mapping[str, Any],
+    harmless: Mapping[str, tuple[Any, ...]],
 ) -> None:
-    """Raise ZooError for a key that is not `known`, unless it has the default of the config class.
+    """Raise ZooError for a key that is not `known`, unless it cannot change the outputs.
 
     Args:
         name: the model type.
         config: the config.
         known: the keys that the importer uses, requires or ignores.
         defaults: those of the config class; see `read_defaults`.
+        harmless: values of keys that do not change the outputs, in addition to the defaults.
     """
     accepted = set(known)
     for key, value in config.items():
-        if key in accepted or (key in defaults and _equal(value, defaults[key])):
+        unread = key.rpartition(".")[2]  # of a part of the model
+        if key in accepted or (key not in defaults and (unread in UNREAD_KEYS or value is None)):
+            continue
+        values = harmless.get(key, ())
+        values += (defaults[key],) if key in defaults else UNREAD_VALUES.get(unread, ())
+        if any(_equal(value, each) for each in values):
             continue
         if key in defaults:
             supported = format_value(defaults[key])
             raise config_error(
                 key, value, f"only the default of transformers, {supported}, is supported"
             )
-        if value is not None:
-            raise config_error(
-                key,
-                value,
-                f"the importer '{name}' does not know this key; remove it from the file if it does "
-                "not change the outputs",
-            )
+        if values:
+            supported = " or ".join(map(format_value, values))
+            raise config_error(key, value, f"only {supported} is supported")
+        raise config_error(
+            key,
+            value,
+            f"the importer '{name}' does not know this key; if it does not change the outputs, "
+            f'import the model with --ignore {key}, or with ignore=["{key}"] in Python',
+        )
 
 
 def read_defaults(name: str) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,16 @@ from zoo_huggingface.generation_keys import (
     generation_error,
     get_generation_value,
 )
-from zoo_huggingface.token_filters import TokenIds, token_filters
+from zoo_huggingface.token_filters import TokenIds, generates_padding, token_filters
 
 _SAMPLING = {
     # key: (value that has no effect, default of transformers, sampler, its parameter)
+    "top_k": (0, 50, "top-k", "k"),
     "top_p": (1.0, 1.0, "top-p", "p"),
     "min_p": (0.0, 0.0, "min-p", "p"),
     "typical_p": (1.0, 1.0, "typical", "mass"),
-    "top_k": (0, 50, "top-k", "k"),
 }
+"""Conditions of sampling, in the order of transformers."""
 _CUTOFFS = {"epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h": None}
 _SEARCH_KEYS = [
     "do_sample",
@@ -33,6 +34,7 @@ _SEARCH_KEYS = [
     "length_penalty",
     "early_stopping",
     "num_return_sequences",
+    "remove_invalid_values",
     "renormalize_logits",
     "temperature",
     "repetition_penalty",
@@ -47,6 +49,11 @@ _SEARCH_KEYS = [
     "eos_token_id",
     "decoder_start_token_id",
 ]
+SEARCH_KEYS = frozenset([*_SEARCH_KEYS, *_SAMPLING, *_CUTOFFS]) - {
+    "eos_token_id",
+    "decoder_start_token_id",
+}
+"""Keys that are a sampler or a filter in a spec."""
 GENERATION_KEYS = frozenset(
     [*_SEARCH_KEYS, *_SAMPLING, *_CUTOFFS, *LIMITS, *REQUIRED_VALUES, *IGNORED_KEYS]
 )
@@ -57,10 +64,18 @@ Generation = Mapping[str, Any]
 
 
 def generation_values(
-    folder: Path, config: Mapping[str, Any], start_keys: Sequence[str]
+    folder: Path,
+    config: Mapping[str, Any],
+    start_keys: Sequence[str],
+    ignore: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return what the generation config of a folder adds to a config: tokens, and itself."""
-    generation = read_generation_config(folder, config)
+    """Return what the generation config of a folder adds to a config: tokens, and itself.
+
+    Args:
+        ignore: keys of the generation config that are left out.
+    """
+    found = read_generation_config(folder, config)
+    generation = {key: value for key, value in found.items() if key not in ignore}
     overrides = {key: generation.get(key) for key in ("eos_token_id", *start_keys)}
     given = {key: value for key, value in overrides.items() if value is not None}
     return {**given, "generation": generation}
@@ -85,7 +100,7 @@ def generation_spec(
 
     Args:
         generation: the generation config.
-        pad: the padding token, which the zoo never generates.
+        pad: the padding token.
         eos: the end tokens.
         prompt: the number of tokens before the first generated one; None if it varies.
         vocab: the size of the vocabulary.
@@ -97,14 +112,8 @@ def generation_spec(
             raise generation_error(
                 key, value, "it changes the generated tokens and is not supported"
             )
-    forced = generation.get("forced_eos_token_id")
-    if forced is not None and forced not in (eos, *eos):
-        raise generation_error(
-            "forced_eos_token_id", forced, f"only the end token {eos} is supported"
-        )
-    for note in _notes(generation):
-        warnings.warn(f"{GENERATION_FILE}: {note}", ZooWarning, stacklevel=2)
-    tokens = TokenIds(generation, pad, vocab)
+    banned = None if generates_padding(generation, pad=pad, eos=eos) else pad
+    tokens = TokenIds(generation, banned, vocab)
     filters = [*_filters(generation), *token_filters(tokens, eos=eos, prompt=prompt)]
     return {"sampler": _sampler(generation), **({"filters": filters} if filters else {})}
 
@@ -123,10 +132,13 @@ def _sampler(generation: Generation) -> Any:
     if not get_generation_value(generation, "do_sample", bool, False):
         return "greedy"
     temperature = get_generation_value(generation, "temperature", float, 1.0)
-    for key in _active_sampling(generation)[:1]:
+    parts: list[dict[str, Any]] = []
+    for key in _active_sampling(generation):
         _, _, name, param = _SAMPLING[key]
-        return {"type": name, param: _sampling_value(generation, key), "temperature": temperature}
-    return {"type": "temperature", "temperature": temperature}
+        parts.append({"type": name, param: _sampling_value(generation, key)})
+    first, *others = parts or [{"type": "temperature"}]
+    first["temperature"] = temperature
+    return {"type": "combined", "samplers": [first, *others]} if others else first
 
 
 def _filters(generation: Generation) -> Iterator[dict[str, Any]]:
@@ -138,6 +150,12 @@ def _filters(generation: Generation) -> Iterator[dict[str, Any]]:
     size = get_generation_value(generation, "no_repeat_ngram_size", int, 0)
     if size:
         yield {"type": "no-repeat-ngram", "n": size}
+
+
+def warn_of_settings(generation: Generation) -> None:
+    """Warn of settings that a spec does not contain."""
+    for note in _notes(generation):
+        warnings.warn(f"{GENERATION_FILE}: {note}", ZooWarning, stacklevel=2)
 
 
 def _notes(generation: Generation) -> Iterator[str]:
@@ -154,14 +172,14 @@ def _notes(generation: Generation) -> Iterator[str]:
         if generation.get("renormalize_logits"):
             yield "'renormalize_logits' is true, but scores of beams are not renormalized"
     elif sampled:
-        used, *others = _active_sampling(generation) or ["temperature"]
-        others += [k for k, v in _CUTOFFS.items() if generation.get(k) not in (None, v)]
-        if others:
-            ignored = ", ".join(f"'{k}' ({_sampling_value(generation, k)})" for k in others)
-            yield (
-                f"a sampler has a single condition; '{used}' is used, and these are ignored: "
-                f"{ignored}; {_OVERRIDE}"
-            )
+        for key, inactive in _CUTOFFS.items():
+            if generation.get(key) not in (None, inactive):
+                yield f"'{key}' is {generation[key]}, which samplers of the zoo do not apply"
+        count = get_generation_value(generation, "num_return_sequences", int, 1)
+        if count > 1:
+            yield f"'num_return_sequences' is {count}, but a random sampler returns one sequence"
+    if generation.get("remove_invalid_values"):
+        yield "'remove_invalid_values' is true, but generation fails for logits that are NaN or inf"
 
 
 def _active_sampling(generation: Generation) -> list[str]:

@@ -26,7 +26,6 @@ IGNORED_KEYS = ignored_keys(
             """,
         "it pads the outputs of transformers": "pad_token_id",
         "only inputs without a prompt use it": "bos_token_id",
-        "logits of the zoo are finite": "remove_invalid_values",
     }
 )
 """Keys that do not change the generated tokens, with the reason."""
@@ -63,5 +62,5 @@ def get_generation_value(
 
 def generation_error(key: str, value: Any, reason: str) -> ZooError:
     """Return the error for an unsupported value."""
-    hint = "remove the key from the file to import the model without it"
+    hint = f'--ignore {key}, or ignore=["{key}"] in Python, imports the model without it'
     return config_error(key, value, f"{reason}; {hint}", GENERATION_FILE)

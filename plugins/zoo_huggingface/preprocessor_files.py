@@ -34,6 +34,7 @@ _NO_EFFECT: Mapping[str, tuple[Any, ...]] = {
     "padding_value": (0, 0.0),
     "return_attention_mask": (),
     "return_tensors": (),
+    "size_divisor": (),
 }
 """Other keys with the values that change nothing; an empty tuple is any value."""
 
@@ -56,6 +57,8 @@ def read_preprocessor(folder: Path, kind: str, default: str = "ViT") -> dict[str
         if kind == "image":
             names = [config[key] for key in _NAMES[:2] if isinstance(config.get(key), str)]
             found = image_spec(rest, next(iter(names), default), file)
+            if found["resize"] != "none" and "pad_size" not in rest:
+                rest.pop("do_pad", None)  # images of one size
         else:
             found = _audio(rest)
         for key, value in rest.items():

@@ -15,12 +15,12 @@ class TokenIds:
 
     Args:
         generation: the generation config.
-        pad: the padding token, which the zoo never generates.
+        banned: a token that is never generated, for which no filter is needed.
         vocab: the size of the vocabulary; transformers ignores suppressed tokens from there on.
     """
 
     generation: Mapping[str, Any]
-    pad: int | None
+    banned: int | None
     vocab: int
 
     def suppressed(self, key: str) -> list[int]:
@@ -30,14 +30,10 @@ class TokenIds:
             raise generation_error(key, tokens, "it should be a list of token IDs")
         return [token for token in tokens if self._is_generated(key, token)]
 
-    def bad_words(self) -> list[int]:
-        """Return the tokens of words of one token."""
-        key = "bad_words_ids"
-        words = self.generation.get(key) or []
-        valid = isinstance(words, list) and all(isinstance(w, list) and len(w) == 1 for w in words)
-        if not valid:
-            raise generation_error(key, words, "only words of one token are supported")
-        return [token for (token,) in words if self._is_generated(key, token)]
+    def bad_words(self, eos: list[int]) -> list[int]:
+        """Return the tokens of words of one token; transformers ignores end tokens."""
+        words = bad_words(self.generation)
+        return [t for t in words if self._is_generated("bad_words_ids", t) and t not in eos]
 
     def first(self) -> int | None:
         """Return the token that is forced as first."""
@@ -45,23 +41,52 @@ class TokenIds:
         token = get_generation_value(self.generation, key, int, None)
         return None if token is None else _validate(key, token)
 
+    def last(self, eos: list[int]) -> int | None:
+        """Return the end token that is forced at the maximum length."""
+        key = "forced_eos_token_id"
+        token = self.generation.get(key)
+        token = token[0] if isinstance(token, list) and len(token) == 1 else token
+        if token is None or token in eos:
+            return token
+        raise generation_error(key, token, f"only one of the end tokens {eos} is supported")
+
     def _is_generated(self, key: str, token: Any) -> bool:
-        return _validate(key, token) != self.pad and token < self.vocab
+        return _validate(key, token) != self.banned and token < self.vocab
+
+
+def bad_words(generation: Mapping[str, Any]) -> list[Any]:
+    """Return the tokens of bad words of one token; raise ZooError for longer words."""
+    key = "bad_words_ids"
+    words = generation.get(key) or []
+    valid = isinstance(words, list) and all(isinstance(w, list) and len(w) == 1 for w in words)
+    if not valid:
+        raise generation_error(key, words, "only words of one token are supported")
+    return [token for (token,) in words]
+
+
+def generates_padding(generation: Mapping[str, Any], *, pad: int | None, eos: list[int]) -> bool:
+    """Return whether padding is generated as any other token, before the end token."""
+    if pad is None or pad in eos:
+        return False
+    return pad not in (*bad_words(generation), *(generation.get("suppress_tokens") or ()))
 
 
 def token_filters(
     tokens: TokenIds, *, eos: list[int], prompt: int | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the filters, in the order of transformers; see `generation_spec`."""
-    banned = tokens.bad_words()
+    banned = tokens.bad_words(eos)
     if banned:
         yield _suppressed(banned)
     min_length = _min_length(tokens.generation, prompt)
-    if min_length > 1:
+    if min_length > 1 and eos:
         yield _suppressed(eos, stop=min_length)
     first = tokens.first()
     if first is not None:
         yield {"type": "forced-tokens", "tokens": [first]}
+    end = tokens.last(eos)
+    if end is not None:
+        yield {"type": "forced-end", "token": end}
     suppressed = tokens.suppressed("suppress_tokens")
     if suppressed:
         yield _suppressed(suppressed, **({"start": prompt} if prompt and prompt > 1 else {}))

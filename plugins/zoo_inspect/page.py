@@ -18,12 +18,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.about import version
 from zoo.errors import ZooError
 from zoo.files import atomic_write, os_error_message
 from zoo_inspect.compaction import compact_script, compact_style
 from zoo_inspect.mathml import to_mathml
 from zoo_inspect.quantised import MAX_ERROR, QUANTUM, Quantised, decode, encode
-from zoo_inspect.stored import FORMAT, to_json
+from zoo_inspect.stored import FORMAT, StoredFile, decode_value, from_json, to_json
 from zoo_inspect.view import KIND_NAMES, LayerView, View, choose_layers
 
 MAX_BYTES = 3_900_000
@@ -31,12 +32,18 @@ MAX_BYTES = 3_900_000
 POOLED = 128
 """Largest number of rows and columns of a pooled layer."""
 _SHARED = ("rows", "columns", "equations")
+_DERIVED = ("summary", "first", "math", "kinds", "quantum")
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _START = '\nmountPage(document.getElementById("view"), document.getElementById("data"));\n'
 
 
 def page_text(view: View) -> str:
     """Return the page of a view."""
+    data = json.dumps(page_data(view), ensure_ascii=False, separators=(",", ":"))
+    return _fill_template(view.model, data)
+
+
+def _fill_template(model: str, data: str) -> str:
     style, script = (
         compact_style(read_asset("page.css")),
         compact_script(read_asset("page.js") + _START),
@@ -45,10 +52,9 @@ def page_text(view: View) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    data = json.dumps(page_data(view), ensure_ascii=False, separators=(",", ":"))
     return Template(read_asset("page.html")).substitute(
         policy=policy,
-        title=html.escape(f"Attention of {view.model}"),
+        title=html.escape(f"Attention of {model}"),
         style=style,
         script=script,
         data=data.replace("<", "\\u003c"),  # an input can contain </script>
@@ -69,26 +75,35 @@ def read_page(path: Path) -> tuple[dict[str, Any], list[Tensor]]:
     """Return the data of a page, as `to_json` returns it, and the weights of each layer.
 
     ``tolerance`` of the data is the largest error of a weight, and ``pool`` of a layer the number
-    of rows and columns of which each of its weights is the maximum.
+    of rows and columns of which each of its weights is the maximum. For a page of this version of
+    the zoo, ``problems`` are the differences from the page that it writes for these data.
 
     Raises:
         ZooError: if the file is not a page of a view.
     """
     try:
-        found = _DATA.search(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ZooError(f"{path} cannot be read: {error}") from None
+    found = _DATA.search(text)
     try:
         data = json.loads(found[1]) if found else {}
-        if data.get("format") != FORMAT:
+        if found is None or data.get("format") != FORMAT:
             raise ZooError(f"{path} is not a page of 'zoo attend'")
         shared = data.pop("shared")
-        for key in ("summary", "first", "math", "kinds", "quantum"):
-            del data[key]
+        derived = {key: data.pop(key) for key in _DERIVED}
         for layer in data["layers"]:
             layer |= {key: shared[layer[key]] for key in _SHARED}
-        return data, [_from_stored(stored) for stored in data.pop("weights")]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        weights = [_from_stored(stored) for stored in data.pop("weights")]
+        if data["provenance"].get("zoo") == version():
+            own = json.loads(json.dumps(_derive(from_json(data, weights), data["inputs"])))
+            differing = [key for key in _DERIVED if derived[key] != own[key]]
+            problems = [f"'{key}' of the page differs" for key in differing]
+            if text != _fill_template(data["model"], found[1]):
+                problems.append("text, style or script of the page differs")
+            data |= {"problems": problems} if problems else {}
+        return data, weights
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ZooError(f"{path} is damaged: {error}") from None
 
 
@@ -103,18 +118,25 @@ def page_data(view: View) -> dict[str, Any]:
             if layer[key] not in shared:
                 shared.append(layer[key])
             layer[key] = shared.index(layer[key])
-    texts = {equation.text for layer in view.layers for equation in layer.equations}
     weights = [_to_stored(quantised) for _, quantised in encoded]
     tolerance = max((stored["error"] for stored in weights), default=0.0)
-    return data | {
-        "summary": _summarise(view),
+    return (
+        data
+        | _derive(view, data["inputs"])
+        | {"shared": shared, "tolerance": max(tolerance, MAX_ERROR), "weights": weights}
+    )
+
+
+def _derive(view: View, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a page that are computed from its view and from its stored inputs."""
+    restored = decode_value(json.loads(json.dumps(inputs)))
+    texts = {equation.text for layer in view.layers for equation in layer.equations}
+    return {
+        "summary": _summarise(restored, view.output),
         "first": _first_layer(view),
-        "shared": shared,
         "math": {text: to_mathml(text) for text in sorted(texts)},
-        "tolerance": max(tolerance, MAX_ERROR),
         "kinds": {layer.kind: KIND_NAMES[layer.kind] for layer in view.layers},
         "quantum": QUANTUM,
-        "weights": weights,
     }
 
 
@@ -175,16 +197,16 @@ def _first_layer(view: View) -> int:
     return [layer.path for layer in view.layers].index(choose_layers(view)[0])
 
 
-def _summarise(view: View) -> list[tuple[str, str]]:
+def _summarise(inputs: Mapping[str, Any], output: str | None) -> list[tuple[str, str]]:
     """Return the inputs and the output as text, for the head of the page."""
-    inputs = [(role, _describe(value)) for role, value in view.inputs.items()]
-    return inputs if view.output is None else [*inputs, ("output", view.output)]
+    texts = [(role, _describe(value)) for role, value in inputs.items()]
+    return texts if output is None else [*texts, ("output", output)]
 
 
 def _describe(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, Path):
+    if isinstance(value, StoredFile):
         return value.name
     if isinstance(value, list | tuple) and any(hasattr(each, "shape") for each in value):
         return ", ".join(_describe(each) for each in value)

@@ -198,6 +198,8 @@ def _name_inputs(
         found[key] = Path(each) if is_file else each
         if isinstance(each, Tensor):
             found[key] = each.detach().cpu().numpy()
+    if not found:
+        raise ZooError(f"no input; expected '{first}' or a mapping of keys to values")
     return found
 
 

@@ -148,7 +148,7 @@ def decompress(data: bytes, max_bytes: int) -> bytes:
     """Return the content of a zlib stream; raises ValueError if it is longer or not one."""
     stream = zlib.decompressobj()
     try:
-        content = stream.decompress(data, max_bytes + 1)
+        content = stream.decompress(data, max(max_bytes, 0) + 1)
     except zlib.error as error:
         raise ValueError(f"not a zlib stream: {error}") from None
     if len(content) > max_bytes or not stream.eof:

@@ -37,10 +37,25 @@ def save_view(view: View, path: Path) -> None:
     """Save a view in the format of the file's suffix, atomically.
 
     Raises:
-        ZooError: if the suffix is not one of .html, .png, .svg and .json.
+        ZooError: if the suffix is not one of .html, .png, .svg and .json, or a text is not UTF-8.
     """
     check_path(path)
+    _check_texts(view)
     _WRITERS[path.suffix.lower()](view, path)
+
+
+def _check_texts(view: View) -> None:
+    """Raise ZooError if a text of a view has half of a surrogate pair, as one that is not UTF-8."""
+    axes = [axis for layer in view.layers for axis in (layer.rows, layer.columns)]
+    labels = [label for axis in axes for label in axis.labels]
+    inputs = [value for value in view.inputs.values() if isinstance(value, str)]
+    try:
+        "".join([view.model, view.output or "", *inputs, *labels]).encode()
+    except UnicodeEncodeError as error:
+        raise ZooError(
+            f"the view cannot be saved: {error.object[error.start]!a} is half of a surrogate pair, "
+            "which UTF-8 cannot encode"
+        ) from None
 
 
 def check_path(path: Path) -> None:

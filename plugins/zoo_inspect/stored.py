@@ -11,6 +11,7 @@ import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.errors import ZooError
+from zoo_inspect.quantised import decompress
 from zoo_inspect.view import Axis, Equation, LayerView, View
 
+MAX_CONTENT = 2**30
+"""Largest number of bytes of an input after decompression."""
 Array = NDArray[np.float32]
 FORMAT = "zoo-attention"
 VERSION = 1
@@ -69,7 +73,7 @@ def from_json(data: Mapping[str, Any], weights: Sequence[Tensor]) -> View:
     Raises:
         ZooError: if the data are not those of a view.
     """
-    if data.get("format") != FORMAT:
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         raise ZooError("it is not a view of attention, as 'zoo attend -o' writes it")
     if data["version"] != VERSION:
         raise ZooError(f"it has version {data['version']}; this version of the zoo reads {VERSION}")
@@ -107,16 +111,25 @@ def encode_value(value: Any) -> Any:
 def decode_value(value: Any) -> Any:
     """Return an input that `encode_value` has encoded; the content of a file as `StoredFile`."""
     if isinstance(value, Mapping) and ("base64" in value or "zlib" in value):
-        content = base64.b64decode(value.get("base64") or value["zlib"])
-        content = zlib.decompress(content) if "zlib" in value else content
         if "file" in value:
-            return StoredFile(value["file"], content)
+            return StoredFile(value["file"], _decode_content(value, MAX_CONTENT))
+        size = prod(value["shape"]) * np.dtype(value["array"]).itemsize
+        content = _decode_content(value, min(size, MAX_CONTENT))
         return np.frombuffer(content, dtype=value["array"]).reshape(value["shape"]).copy()
     if isinstance(value, Mapping) and value.keys() == {"tuple"}:
         return tuple(decode_value(each) for each in value["tuple"])
     if isinstance(value, Mapping):
         return {key: decode_value(each) for key, each in value.items()}
     return [decode_value(each) for each in value] if isinstance(value, list) else value
+
+
+def _decode_content(value: Mapping[str, Any], max_bytes: int) -> bytes:
+    content = base64.b64decode(value["zlib"] if "zlib" in value else value["base64"])
+    if "zlib" in value:
+        content = decompress(content, max_bytes)
+    if "sha256" in value and hashlib.sha256(content).hexdigest() != value["sha256"]:
+        raise ValueError("a file in it has another sha256")
+    return content
 
 
 class StoredFile:
@@ -126,8 +139,8 @@ class StoredFile:
         self.name, self.content = name, content
 
     def write(self, folder: Path) -> Path:
-        """Write the file into a folder, under its own name."""
-        path = folder / Path(self.name).name
+        """Write the file into a folder, with its suffix."""
+        path = folder / f"input{Path(self.name).suffix}"
         path.write_bytes(self.content)
         return path
 

@@ -35,7 +35,9 @@ class LanguageModel(Model):
         embedding: token embedding.
         decoder: predicts the next token.
         bos: token ID that starts a text; None for none.
-        eos: token ID that ends a text, or a list of them.
+        eos: token ID that ends a text, or a list of them; None for none: texts are generated up
+            to the maximum length.
+        generates_padding: whether the padding token can be generated, as any other token.
 
     Shapes:
         batch {target [B, T] from bos on, padded} -> logits [B, T - 1, V]; to generate,
@@ -54,15 +56,17 @@ class LanguageModel(Model):
         embedding: Blueprint[Embedding],
         decoder: Blueprint[Decoder],
         bos: TokenId | None = 1,
-        eos: TokenId | Annotated[Sequence[TokenId], Field(min_length=1)] = 2,
+        eos: TokenId | Annotated[Sequence[TokenId], Field(min_length=1)] | None = 2,
+        generates_padding: bool = False,
     ) -> None:
         super().__init__()
         self.bos = bos
-        self.eos = eos
-        self.first_eos = eos if isinstance(eos, int) else eos[0]
+        self.eos: int | Sequence[int] = () if eos is None else eos
+        self.generates_padding = generates_padding
+        self.first_eos = eos if isinstance(eos, int) else next(iter(eos or ()), None)
         self.is_bos_given = bos not in (None, self.first_eos)
         self.embedding = embedding.build()
-        self.pad = self.embedding.validate_special_tokens(bos=bos, eos=eos)
+        self.pad = self.embedding.validate_special_tokens(bos=bos, eos=self.eos)
         self.decoder = decoder.build(
             embedding=self.embedding, memory_dim=0, summary_dim=0, carry={}
         )
@@ -82,14 +86,14 @@ class LanguageModel(Model):
         return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        bos = () if self.bos is None else (self.bos,)
+        bos, eos = (() if token is None else (token,) for token in (self.bos, self.first_eos))
         tokens = self.embedding.input_schema()._replace(pad=self.pad, prefix=bos)
         target, prompt = tokens.with_dims("B", "T"), tokens.with_dims("B", "P")
         mask = TensorSchema(("B", "P" if inference else "T"), "bool", optional=True)
         packed = self.decoder.supports_segments and not inference
         segments = TensorSchema(("B", "T"), "integer", optional=True)
         return {
-            "target": target._replace(optional=inference, suffix=(self.first_eos,)),
+            "target": target._replace(optional=inference, suffix=eos),
             "prompt": prompt._replace(optional=not inference),
             "mask": mask,
             **({"segments": segments} if packed else {}),
@@ -118,11 +122,14 @@ class LanguageModel(Model):
         return GenerationInputs(
             self.decoder,
             empty_memory(self.embedding, prompt),
-            bos=self.first_eos if self.bos is None else self.bos,
+            bos=next(token for token in (self.bos, self.first_eos, self.pad) if token is not None),
             eos=self.eos,
             pad=self.pad,
             prompt=prompt,
             lengths=lengths,
+            # Without padding and end tokens, the ID of the padding is that of an ordinary token.
+            generates_padding=self.generates_padding
+            or (self.first_eos is None and self.embedding.padding is None),
         )
 
     def get_embedding(self, side: str) -> Embedding:

@@ -1,5 +1,8 @@
 """Several positions together."""
 
+from __future__ import annotations
+
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -54,11 +57,21 @@ class Combined(Position):
         self.parts = nn.ModuleList(built)
         self.is_rotary = any(part.is_rotary for part in built)
         self.requires_inner_product = any(part.requires_inner_product for part in built)
+        self.switch_lengths = tuple(sorted({n for part in built for n in part.switch_lengths}))
         limits = [part.max_positions for part in built if part.max_positions is not None]
         self.max_positions = min(limits, default=None)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, heads={self.heads}, head_dim={self.head_dim}"
+
+    def for_length(self, length: int) -> Combined:
+        if not self.switch_lengths:
+            return self
+        other = copy.copy(self)
+        parts: list[Position] = list(self.parts)  # type: ignore[arg-type]
+        selected = nn.ModuleList(part.for_length(length) for part in parts)
+        other._modules = {**self._modules, "parts": selected}
+        return other
 
     @property
     def has_bias(self) -> bool:

@@ -1,5 +1,7 @@
 """Rotary position."""
 
+from __future__ import annotations
+
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -61,6 +63,16 @@ class Rotary(Position):
         self.theta = theta
         self.layout = layout
         self.table = PositionTable(self._cos_sin)
+        self.longer: Rotary | None = None
+        if self.scaling.longer is not None and self.scaling.max_length is not None:
+            self.switch_lengths = (self.scaling.max_length,)
+            self.longer = Rotary(head_dim=head_dim, theta=theta, layout=layout, part=part)
+            self.longer.scaling = self.scaling.longer
+
+    def for_length(self, length: int) -> Rotary:
+        if self.longer is None or length <= self.switch_lengths[0]:
+            return self
+        return self.longer
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         cos, sin = self.table.rows(states.shape[2], offset, states)  # [T, d / 2]

@@ -244,7 +244,7 @@ class RAM(Model):
         return (2 * noise.to(images.device, dtype) - 1).expand(shape)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        source = TensorSchema(("B", self.channels, "H", "W"), "float")
+        source = TensorSchema(("B", self.channels, "H", "W"), "float", same_size=True)
         target = TensorSchema(("B",), "integer", below=self.classes, optional=inference)
         return {"source": source, "target": target}
 

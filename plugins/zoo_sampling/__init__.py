@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from zoo.plugin import Filter, Sampler, hookimpl
 from zoo_sampling.allowed_tokens import AllowedTokens
 from zoo_sampling.beam import Beam
+from zoo_sampling.combined import CombinedSampler
 from zoo_sampling.diverse_beam import DiverseBeam
+from zoo_sampling.forced_end import ForcedEnd
 from zoo_sampling.forced_tokens import ForcedTokens
 from zoo_sampling.greedy import Greedy
 from zoo_sampling.min_p import MinP
@@ -29,9 +31,11 @@ def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
         TopP,
         MinP,
         Typical,
+        CombinedSampler,
         RepetitionPenalty,
         NoRepeatNgram,
         ForcedTokens,
+        ForcedEnd,
         SuppressedTokens,
         AllowedTokens,
     ]

@@ -41,6 +41,7 @@ class Seq2Seq(Model):
         eos: token ID that ends a target; also the padding of targets, if their embedding has none.
         prompt: token IDs that follow bos in every target, such as a language or a task. In
             generation, the key 'prompt' of the batch replaces them.
+        generates_padding: whether the padding token can be generated, as any other token.
         return_attention: return the attention weights of the decoder, averaged over heads, for an
             objective that uses them.
 
@@ -68,6 +69,7 @@ class Seq2Seq(Model):
         bos: Annotated[int, Field(ge=0)] = 1,
         eos: Annotated[int, Field(ge=0)] = 2,
         prompt: list[Annotated[int, Field(ge=0)]] | None = None,
+        generates_padding: bool = False,
         return_attention: bool = False,
     ) -> None:
         super().__init__()
@@ -75,6 +77,7 @@ class Seq2Seq(Model):
         self.bos: int = bos
         self.eos: int = eos
         self.prompt = tuple(prompt or ())
+        self.generates_padding = generates_padding
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
@@ -182,7 +185,13 @@ class Seq2Seq(Model):
         if prompt is not None:
             prompt = torch.cat([torch.full((B, 1), self.bos, device=device), prompt], dim=1)
         return GenerationInputs(
-            self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad, prompt=prompt
+            self.decoder,
+            memory,
+            bos=self.bos,
+            eos=self.eos,
+            pad=self.pad,
+            prompt=prompt,
+            generates_padding=self.generates_padding,
         )
 
     def get_embedding(self, side: str) -> Embedding:

@@ -90,6 +90,7 @@ class Block(nn.Module):
         *,
         position: Position | None,
         offset: int | Tensor = 0,
+        length: int | None = None,
         update_cache: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] | None = None,
         memory: Tensor | Mapping[str, Tensor] | None = None,
         memory_mask: Mask | None = None,
@@ -100,11 +101,13 @@ class Block(nn.Module):
             mask: the positions that each position attends to.
             position: applied in self-attention.
             offset: position of x[:, 0].
+            length: length of the texts of which x is a part; T if not set.
             update_cache: takes the keys and values of x, returns those of all positions so far.
             memory: states [B, S, memory_dim], or the output of `cross.prepare`.
             memory_mask: the states of the memory to attend to.
         """
-        mask, position = self.restrict(mask), self.select_position(position)
+        mask = self.restrict(mask)
+        position = self.select_position(position, x.shape[1] if length is None else length)
 
         def attend(y: Tensor) -> Tensor:
             states: Tensor | Mapping[str, Tensor] = y
@@ -134,11 +137,12 @@ class Block(nn.Module):
         """Return the mask with the window of this layer."""
         return mask if self.window is None else mask.with_window(self.window)
 
-    def select_position(self, position: Position | None) -> Position | None:
-        """Return the position of this layer, given that of the stack."""
+    def select_position(self, position: Position | None, length: int) -> Position | None:
+        """Return the position of this layer for texts of a length, given that of the stack."""
         if self.no_position:
             return None
-        return position if self.position is None else self.position
+        selected = position if self.position is None else self.position
+        return None if selected is None else selected.for_length(length)
 
     def _feed(self, x: Tensor) -> Tensor:
         return scale_output(self.feed_forward_scale, self.feed_forward(x))

@@ -112,6 +112,8 @@ class TransformerDecoder(Decoder):
             ),
         )
         self.position = build_position(position, layer_list(self.blocks), dim, causal=True)
+        own = [self.position, *(block.position for block in layer_list(self.blocks))]
+        self.switch_lengths = {n for each in own if each is not None for n in each.switch_lengths}
         self.embedding_norm = norms.build(dim) if norms.embedding else None
         self.final_norm = norms.build(dim) if norms.final else None
         self.dropout = nn.Dropout(options.dropout)
@@ -141,6 +143,19 @@ class TransformerDecoder(Decoder):
                     per_source[f"{index}.{name}"] = tensor.contiguous()
         return State(per_hypothesis, per_source)
 
+    def max_steps(self, length: int, steps: int) -> int:
+        return min([steps, *(n for n in self.switch_lengths if n >= length)])
+
+    def restart(self, state: State, *, steps: int) -> State:
+        self.check_steps(steps)
+        before = state.per_hypothesis
+        rows = {
+            name: cache.new_zeros(*cache.shape[:2], steps, cache.shape[3])
+            for name, cache in before.items()
+            if name != "at"
+        }
+        return State({"at": torch.zeros_like(before["at"]), **rows}, state.per_source)
+
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         # All rows have the same offset. On the CPU it is read, so that attention covers the filled
         # part of the cache only; on a GPU that would synchronise, so the rest is masked.
@@ -157,7 +172,7 @@ class TransformerDecoder(Decoder):
     ) -> tuple[Tensor, State]:
         """Compute the output of the last block [B, n, D] and the updated state."""
         before, per_source = state.per_hypothesis, state.per_source
-        x, T = self.embed(tokens, offset), tokens.shape[1]
+        x, T, length = self.embed(tokens, offset), tokens.shape[1], before["0.keys"].shape[2]
         keys = _filled(before["0.keys"], offset, T)
         bias = position_bias(self.position, x, keys, offset=offset)
         mask = Mask(causal=True, offset=offset, bias=bias)
@@ -171,6 +186,7 @@ class TransformerDecoder(Decoder):
                 mask,
                 position=self.position,
                 offset=offset,
+                length=length,
                 update_cache=partial(_update_cache, before, after, index, offset),
                 memory=source,
                 memory_mask=Mask(keys=per_source["mask"]),

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from zoo.cli.index import Index, load_index
 from zoo.errors import SpecError, ZooError
+from zoo_ui.bodies import (
+    MAX_UPLOAD_BYTES,
+    Answer,
+    load_json,
+    read_bytes,
+    read_fields,
+    read_path,
+)
 from zoo_ui.catalogue_data import describe_component, describe_registry, describe_specs
 from zoo_ui.checks import NewestChecks, Superseded
 from zoo_ui.views import ViewStore
 from zoo_ui.worker_client import WorkerClient
 
 STATIC = Path(__file__).parent / "static"
-_MAX_BODY = 64_000_000
+_LONG_BYTES = 100_000  # what is longer is parsed in a thread
 _CHECK_SECONDS, _PART_SECONDS, _MODEL_SECONDS = 60, 300, 1800
 
 
@@ -91,16 +98,16 @@ class Requests:
         return FileResponse(STATIC / "index.html")
 
     async def registry(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(describe_registry, await self._index()))
+        return Answer(await asyncio.to_thread(describe_registry, await self._index()))
 
     async def specs(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(describe_specs, await self._index()))
+        return Answer(await asyncio.to_thread(describe_specs, await self._index()))
 
     async def component(self, request: Request) -> Response:
         kind, plugin, name = (request.query_params.get(k, "") for k in ("kind", "plugin", "name"))
         for component in (await self._index()).components():
             if (component.kind, component.plugin, component.name) == (kind, plugin, name):
-                return JSONResponse(describe_component(component))
+                return Answer(describe_component(component))
         raise ZooError(f"no {kind} named '{plugin}:{name}' is installed")
 
     async def schema(self, request: Request) -> Response:
@@ -109,78 +116,69 @@ class Requests:
         schema = await asyncio.shield(self._schema)
         if self._parts_loaded is None:
             self._parts_loaded = _in_background(self._parts.call("load"))
-        return JSONResponse(schema)
+        return Answer(schema)
 
     async def spec(self, request: Request) -> Response:
         body = await _read_body(request)
         if "recipe" in body:
-            return JSONResponse(await self._checker.call("recipe", name=str(body["recipe"])))
-        body = {"source": "", **body}
-        return JSONResponse(await self._checker.call("open", source=str(body["source"])))
+            (name,) = read_fields(body, recipe=str)
+            return Answer(await self._checker.call("recipe", name=name))
+        (source,) = read_fields({"source": "", **body}, source=str)
+        return Answer(await self._checker.call("open", source=source))
 
     async def parse(self, request: Request) -> Response:
         from zoo.spec.document import read_text  # not needed to show the page
 
-        body = await _read_body(request, "text")
+        (text,) = read_fields(await _read_body(request), text=str)
         try:
-            document = await asyncio.to_thread(read_text, str(body["text"]), "YAML")
+            document = await asyncio.to_thread(read_text, text, "YAML")
             problems = document.problems
         except SpecError as error:
             problems = error.problems
         if problems:
-            return JSONResponse({"ok": False, "errors": [each.as_json() for each in problems]})
-        return JSONResponse({"ok": True, "data": document.data})
+            return Answer({"ok": False, "errors": [each.as_json() for each in problems]})
+        return Answer({"ok": True, "data": document.data})
 
     async def check(self, request: Request) -> Response:
-        body = await _read_body(request, "page", "sequence", "data")
-        if not isinstance(body["data"], dict) or not isinstance(body["sequence"], int):
-            raise ZooError("'data' should be a mapping, and 'sequence' an integer")
+        body = await _read_body(request)
+        page, sequence, data = read_fields(body, page=str, sequence=int, data=dict)
         try:
-            report = await self._checks.check(str(body["page"]), body["sequence"], body["data"])
+            return Answer(await self._checks.check(page, sequence, data))
         except Superseded:
-            return JSONResponse({"superseded": True})
-        return JSONResponse(report)
+            return Answer({"superseded": True})
 
     async def part(self, request: Request) -> Response:
-        body = await _read_body(request, "data", "path", "values")
-        if not isinstance(body["data"], dict) or not body["path"] or not body["values"]:
-            raise ZooError("'data' should be a mapping, and 'path' and 'values' not empty")
-        arguments = {key: body[key] for key in ("data", "path", "values")}
-        return JSONResponse(await self._parts.call("candidate", **arguments))
+        return Answer(await self._parts.call("candidate", **await _read_replacement(request)))
 
     async def starters(self, request: Request) -> Response:
-        body = await _read_body(request, "data")
-        return JSONResponse(await self._parts.call("starters", data=body["data"]))
+        (data,) = read_fields(await _read_body(request), data=dict)
+        return Answer(await self._parts.call("starters", data=data))
 
     async def measure(self, request: Request) -> Response:
-        body = await _read_body(request, "data", "path", "values")
-        arguments = {key: body[key] for key in ("data", "path", "values")}
-        return JSONResponse(await self._parts.call("measure", **arguments))
+        return Answer(await self._parts.call("measure", **await _read_replacement(request)))
 
     async def laws(self, request: Request) -> Response:
-        keys = ("run", "kind", "plugin", "name")
-        body = await _read_body(request, *keys)
-        arguments = {key: str(body[key]) for key in keys}
-        return JSONResponse(await self._parts.call("laws", **arguments))
+        keys = {"run": str, "kind": str, "plugin": str, "name": str}
+        values = read_fields(await _read_body(request), **keys)
+        return Answer(await self._parts.call("laws", **dict(zip(keys, values, strict=True))))
 
     async def model(self, request: Request) -> Response:
-        body = await _read_body(request, "model")
-        return JSONResponse(await self._models.call("describe", model=str(body["model"])))
+        (model,) = read_fields(await _read_body(request), model=str)
+        return Answer(await self._models.call("describe", model=model))
 
     async def run(self, request: Request) -> Response:
-        body = await _read_body(request, "model", "input")
-        return JSONResponse(await self._models.call("run", **_model_arguments(body)))
+        body = await read_bytes(request, MAX_UPLOAD_BYTES)
+        return Answer(await self._models.call("run", body=body))
 
     async def attend(self, request: Request) -> Response:
-        body = await _read_body(request, "model", "input")
-        text = await self._models.call("attend", **_model_arguments(body))
-        return JSONResponse({"view": self._views.add(text)})
+        body = await read_bytes(request, MAX_UPLOAD_BYTES)
+        return Answer({"view": self._views.add(await self._models.call("attend", body=body))})
 
 
 def create_application(index: Index | None) -> Starlette:
     """Return the application, without the guard."""
     requests = Requests(index)
-    handlers: Any = {ZooError: _report_error}
+    handlers: Any = {ZooError: _report_error, ClientDisconnect: _ignore_disconnect}
     return Starlette(
         routes=requests.routes(), lifespan=requests.lifespan, exception_handlers=handlers
     )
@@ -193,28 +191,27 @@ def _in_background(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     return task
 
 
-def _model_arguments(body: dict[str, Any]) -> dict[str, Any]:
-    return {"model": str(body["model"]), "value": body["input"]}
-
-
 async def _report_error(request: Request, error: Exception) -> Response:
     """Return the error as an answer; browsers log the status of other responses as an error."""
-    return JSONResponse({"error": str(error)})
+    return Answer({"error": str(error)})
 
 
-async def _read_body(request: Request, *keys: str) -> dict[str, Any]:
-    """Return the JSON object in the body of a request."""
-    content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > _MAX_BODY:
-            raise ZooError(f"the request has more than {_MAX_BODY:,} bytes, which is the limit")
-    try:
-        body = json.loads(bytes(content))
-    except (ValueError, RecursionError):
-        raise ZooError("the request is not valid JSON") from None
-    missing = [key for key in keys if not isinstance(body, dict) or key not in body]
-    if missing:
-        raise ZooError(f"the request has no key '{missing[0]}'")
-    found: dict[str, Any] = body
-    return found
+async def _ignore_disconnect(request: Request, error: Exception) -> Response:
+    """Return a response that nobody receives: the client has left while it sent its request."""
+    return Response(status_code=400)
+
+
+async def _read_body(request: Request) -> dict[str, Any]:
+    content = await read_bytes(request)
+    if len(content) < _LONG_BYTES:
+        return load_json(content)
+    return await asyncio.to_thread(load_json, content)
+
+
+async def _read_replacement(request: Request) -> dict[str, Any]:
+    """Return a spec, a path in it, and values to try there."""
+    body = await _read_body(request)
+    data, values = read_fields(body, data=dict, values=list)
+    if not values:
+        raise ZooError("'values' should not be empty")
+    return {"data": data, "path": read_path(body), "values": values}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -65,7 +64,7 @@ class Guard:
         has_header = self._matches(headers.get("authorization", "").removeprefix("Bearer "))
         if not self._is_own_origin(scope, headers, has_header=has_header):
             return _refuse("this server answers to its own pages only")
-        if has_header or self._matches(_read_cookie(headers, self._cookie)):
+        if has_header or any(map(self._matches, _cookies(headers, self._cookie))):
             return None
         return _refuse(_OPEN_ADDRESS)
 
@@ -93,12 +92,17 @@ class Guard:
         return secrets.compare_digest(token.encode(), self._token.encode())
 
 
-def _read_cookie(headers: Headers, name: str) -> str:
-    try:
-        cookies: Mapping[str, object] = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return str(getattr(cookies.get(name), "value", ""))
+def _cookies(headers: Headers, name: str) -> Iterator[str]:
+    """Yield the values of the cookies of a name.
+
+    Browsers send the cookies of all servers of this machine, which need not be valid, so each is
+    read alone.
+    """
+    for header in headers.getlist("cookie"):
+        for cookie in header.split(";"):
+            key, _, value = cookie.partition("=")
+            if key.strip() == name:
+                yield value.strip()
 
 
 def _refuse(reason: str) -> Response:

@@ -13,19 +13,24 @@ import uvicorn
 from zoo.cli.index import load_index
 from zoo.errors import ZooError
 from zoo_ui.application import create_application
+from zoo_ui.connection import LimitedConnection, Limits
 from zoo_ui.guard import Guard
 from zoo_ui.target import page_address
 
 HOST = "127.0.0.1"
 _SECONDS_TO_END = 1
+_MAX_HEADER_BYTES = 256 * 1024  # browsers send the cookies of all servers of this machine
 
 
-def serve(target: str | None, *, port: int, open_browser: bool) -> None:
+def serve(
+    target: str | None, *, port: int, open_browser: bool, limits: Limits | None = None
+) -> None:
     """Print the address of the page, and serve it until Ctrl-C.
 
     Args:
         target: a spec or a model to open.
         port: 0 for a free one.
+        limits: those of connections.
 
     Raises:
         ZooError: if the port is in use, or there is no such spec or model.
@@ -46,7 +51,8 @@ def serve(target: str | None, *, port: int, open_browser: bool) -> None:
             access_log=False,
             server_header=False,
             loop="asyncio",
-            http="h11",
+            http=LimitedConnection.with_limits(limits or Limits()),
+            h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
             ws="none",
             lifespan="on",
             timeout_graceful_shutdown=_SECONDS_TO_END,

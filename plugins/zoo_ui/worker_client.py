@@ -58,8 +58,13 @@ class WorkerClient:
         if self._reader is not None:
             await self._reader
 
-    async def call(self, job: str, **arguments: Any) -> Any:
+    async def call(self, job: str, *, body: bytes | None = None, **arguments: Any) -> Any:
         """Return the result of a job; it is cancelled if nobody waits for it any more.
+
+        Args:
+            job: its name.
+            body: the body of a request, which the job parses.
+            arguments: further arguments of the job.
 
         Raises:
             ZooError: if the job fails, or takes too long.
@@ -69,7 +74,8 @@ class WorkerClient:
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._send(process, {"id": number, "job": job, "arguments": arguments})
+            message = {"id": number, "job": job, "arguments": arguments}
+            await self._send(process, message, body)
             found = await self._wait(answer)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
@@ -81,10 +87,15 @@ class WorkerClient:
             raise ZooError(found["error"])
         return found["result"]
 
-    async def _send(self, process: asyncio.subprocess.Process, message: dict[str, Any]) -> None:
+    async def _send(
+        self, process: asyncio.subprocess.Process, message: dict[str, Any], body: bytes | None
+    ) -> None:
         assert process.stdin is not None
         try:
-            process.stdin.write(encode_frame(message))
+            if body is None:
+                process.stdin.write(encode_frame(message))
+            else:
+                process.stdin.write(encode_frame(message | {"body_bytes": len(body)}) + body)
             await process.stdin.drain()
         except OSError:
             raise ZooError(self._ended()) from None

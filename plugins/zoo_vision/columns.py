@@ -62,7 +62,7 @@ class Columns(Embedding):
         return features.permute(0, 3, 1, 2).flatten(2)
 
     def input_schema(self) -> TensorSchema:
-        return TensorSchema(("B", self.channels, self.height, "W"), "float")
+        return TensorSchema(("B", self.channels, self.height, "W"), "float", same_size=True)
 
     def mask(self, inputs: Tensor) -> Tensor:
         shape = (inputs.shape[0], self.width_axis.output_size(inputs.shape[3]))

@@ -60,7 +60,7 @@ class Grid(Embedding):
         return vectors.flatten(1, 2)
 
     def input_schema(self) -> TensorSchema:
-        return TensorSchema(("B", "R", "C"), "integer", below=self.vocab)
+        return TensorSchema(("B", "R", "C"), "integer", below=self.vocab, same_size=True)
 
     def mask(self, inputs: Tensor) -> Tensor:
         return torch.ones_like(inputs, dtype=torch.bool).flatten(1)

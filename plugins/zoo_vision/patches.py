@@ -88,7 +88,7 @@ class Patches(Embedding):
         return torch.cat([*first, vectors], dim=1)
 
     def input_schema(self) -> TensorSchema:
-        return TensorSchema(("B", self.channels, "H", "W"), "float")
+        return TensorSchema(("B", self.channels, "H", "W"), "float", same_size=True)
 
     def mask(self, inputs: Tensor) -> Tensor:
         count = self._num_patches(inputs) + self.class_token + self.extra_tokens

@@ -63,7 +63,7 @@ class Regions(Embedding):
         return vectors + positions.flatten(0, 1)
 
     def input_schema(self) -> TensorSchema:
-        return TensorSchema(("B", self.channels, "H", "W"), "float")
+        return TensorSchema(("B", self.channels, "H", "W"), "float", same_size=True)
 
     def mask(self, inputs: Tensor) -> Tensor:
         count = self.height_axis.output_size(inputs.shape[2]) * self.width_axis.output_size(

@@ -91,6 +91,28 @@ GEMMA = """{{ bos_token }}
     {% generation %}{{ message.content|upper }}{% endgeneration %}
 {% endfor %}
 {% if add_generation_prompt %}{{'<start_of_turn>model\n'}}{% endif %}"""
+MISTRAL = """
+{%- if messages[0]["role"] == "system" %}
+    {%- set system_message = messages[0]["content"] %}
+    {%- set loop_messages = messages[1:] %}
+{%- else %}
+    {%- set loop_messages = messages %}
+{%- endif %}
+{{- bos_token }}
+{%- for message in loop_messages %}
+    {%- if message["role"] == "user" and loop.last and system_message is defined %}
+        {{- "[INST] " + system_message + "\n\n" + message["content"] + "[/INST]" }}
+    {%- elif message["role"] == "user" %}
+        {{- "[INST] " + message["content"] + "[/INST]" }}
+    {%- else %}
+        {{- " " + message["content"]|trim + eos_token }}
+    {%- endif %}
+{%- endfor %}"""
+PHI = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>\n' + message['content'] + "
+    "'<|end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\n' }}"
+    "{% else %}{{ eos_token }}{% endif %}"
+)
 MACRO = """{% macro turn(m, name='') %}[{{ name or m.role }}] {{ m['content'] }}{% endmacro %}
 {% for m in messages if m.role != 'system' %}
 {% set last %}{{ turn(m, name=loop.cycle('a', 'b')) }} of {{ loop.length }}{% endset %}
@@ -111,6 +133,8 @@ TEMPLATES = {
     "qwen": QWEN,
     "chatml": CHATML,
     "gemma": GEMMA,
+    "mistral": MISTRAL,
+    "phi": PHI,
     "macro": MACRO,
     "formats": FORMATS,
 }

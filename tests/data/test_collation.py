@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.data.collation import collate, prepare_example
+from zoo.data.collation import collate, collate_columns, prepare_example
 from zoo.errors import DataError
 from zoo.plugin import TensorSchema
 
@@ -35,6 +35,34 @@ def test_images_are_padded_in_both_dimensions():
     assert list(batch) == ["source"]
     assert batch["source"].dtype is torch.float32
     assert batch["source"][:, 0].tolist() == [[[1, 1], [0, 0]], [[1, 0], [1, 0]]]
+
+
+def test_examples_that_must_have_one_size_are_not_padded():
+    schema = {"source": IMAGE._replace(same_size=True)}
+    images = [np.ones((3, 4, width), np.float32) for width in (4, 4, 6)]
+    assert collate(schema, [{"source": image} for image in images[:2]])["source"].shape[0] == 2
+    message = r"'source' has the shapes \[3, 4, 4\] and \[3, 4, 6\] in one batch, .* one size"
+    with pytest.raises(DataError, match=message):
+        collate(schema, [{"source": image} for image in images])
+    with pytest.raises(DataError, match=message):
+        collate_columns(schema, {"source": images})
+
+
+@pytest.mark.parametrize("name", ["vit-tiny", "show-attend-tell-soft-tiny", "ram-tiny", "nano-ocr"])
+def test_models_of_images_do_not_take_padded_images(name):
+    schema = zoo.compose(name).batch_schema()
+    channels, height = schema["source"].dims[1:3]
+    height = height if isinstance(height, int) else 32
+    images = [np.ones((channels, height, width), np.float32) for width in (32, 64)]
+    with pytest.raises(DataError, match="one size"):
+        collate({"source": schema["source"]}, [{"source": image} for image in images])
+
+
+def test_a_grid_of_tokens_is_not_padded():
+    schema = {"source": zoo.compose("sketch-tiny").batch_schema()["source"]}
+    grids = [{"source": np.ones((4, width), np.int64)} for width in (4, 5)]
+    with pytest.raises(DataError, match="one size"):
+        collate(schema, grids)
 
 
 def test_graphs_get_a_mask_and_their_own_padding():

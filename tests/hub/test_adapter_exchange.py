@@ -286,6 +286,28 @@ def test_unsupported_options_are_rejected_by_name(change, message, bases, tmp_pa
         import_adapter(tmp_path, tmp_path / "a.safetensors", base=bases / "bert.safetensors")
 
 
+HARMLESS = {
+    "target_parameters": [],
+    "enable_lora": None,
+    "merge_weights": False,
+    "trainable_token_indices": [],
+    "init_lora_weights": "orthogonal",
+    "layer_replication": None,
+}
+
+
+def test_options_that_do_not_change_the_outputs_are_accepted(bases, tmp_path):
+    theirs = peft.get_peft_model(_original(bases, "bert"), _lora("query", init_lora_weights=False))
+    theirs.eval().save_pretrained(tmp_path)
+    file = tmp_path / "adapter_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **HARMLESS}))
+    base = bases / "bert.safetensors"
+    ours = zoo.load(import_adapter(tmp_path, tmp_path / "a.safetensors", base=base)).eval()
+    torch.testing.assert_close(
+        _logits(ours, "bert"), theirs(input_ids=TOKENS).logits, atol=1e-5, rtol=0
+    )
+
+
 JOINED = {
     "lora": {"type": "lora", "rank": 2, "targets": ["*.{query,value}"]},
     "rank-stabilised": {

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,6 +129,51 @@ def test_a_damaged_shard_is_not_imported(hub: Hub, commit: str, cache: Path) -> 
     assert not [name for name in list_files(cache) if ".zoo-imported" in name]
 
 
+def _flip_a_weight(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "flipped weight": _flip_a_weight,
+    "truncated": lambda path: os.truncate(path, path.stat().st_size - 4),
+    "another model": lambda path: zoo.save(zoo.compose("bahdanau-reversal"), path),
+    "no record": lambda path: path.with_suffix(".sha256").unlink(),
+    "binary record": lambda path: path.with_suffix(".sha256").write_bytes(b"\xff\0"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_copy_is_imported_again(damage: str, folder: Path, hub: Hub) -> None:
+    path = find(folder)
+    expected = path.read_bytes()
+    changed = path.stat().st_ctime_ns
+    DAMAGES[damage](path)
+    while path.stat().st_ctime_ns == changed:
+        path.touch()  # the clock of the file system is coarse
+    assert find(folder) == path
+    assert path.read_bytes() == expected
+
+
+def test_a_copy_is_hashed_once_and_not_at_all_without_verification(
+    hub: Hub, commit: str, folder: Path
+) -> None:
+    path = find(NAME)
+    intact = path.stat()
+    _flip_a_weight(path)
+    assert find(NAME, options=Options(skip_hash_check=True)).stat().st_ino == intact.st_ino
+    expected = find(NAME).stat()  # imported again
+    os.utime(path)  # changes its times, so it is hashed, and kept
+    assert find(NAME).stat().st_ino == expected.st_ino != intact.st_ino
+    hub.requests.clear()
+    _flip_a_weight(path)
+    for shard in path.parents[2].glob("snapshots/*/*.safetensors"):
+        shard.resolve().unlink()
+    with pytest.raises(HubError, match=r"not complete in the cache .* missing or damaged: model-0"):
+        find(NAME, options=Options(local_files_only=True))
+
+
 def test_an_unsupported_architecture_is_rejected_before_its_weights_are_downloaded(
     hub: Hub, folder: Path
 ) -> None:
@@ -187,7 +232,7 @@ def test_processes_import_a_repository_together(hub: Hub, commit: str, tmp_path:
     )
     assert done.stdout.splitlines() == ["llama"] * 2
     cached = [name for name in list_files(tmp_path / "shared") if ".zoo-imported" in name]
-    assert len(cached) == 1
+    assert sorted(Path(name).suffix for name in cached) == [".safetensors", ".sha256"]
 
 
 def test_commands_take_a_repository(hub: Hub, commit: str) -> None:

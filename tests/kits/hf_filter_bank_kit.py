@@ -56,12 +56,15 @@ def filter_bank_tokens(ours, theirs, count, max_length):
     answers = zoo.generate(
         ours, [(waveform.numpy(), 16000) for waveform in audio], max_length=max_length
     )
-    eos, pad = theirs.config.eos_token_id, theirs.config.pad_token_id
+    eos = theirs.config.eos_token_id
     expected = [[]] * count
     for first in (0, 1):  # those of one length together
         together = torch.cat([features(theirs, waveform) for waveform in audio[first::2]])
         expected[first::2] = theirs.generate(
-            together, max_new_tokens=max_length, do_sample=False, suppress_tokens=[pad]
+            together,
+            max_new_tokens=max_length,
+            do_sample=False,
+            suppress_tokens=[theirs.config.pad_token_id],
         )[:, 1:].tolist()
     expected = [row[: row.index(eos)] if eos in row else row for row in expected]
     return [ranked[0].tokens for ranked in answers], expected

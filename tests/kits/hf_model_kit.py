@@ -80,18 +80,23 @@ def prompts(count=50, low=3):
 def generate_transformers(model, tokens, *, eos=EOS, **options):
     """Return the tokens that transformers generates, without the end token."""
     prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
-    pad = model.config.pad_token_id
-    if pad not in (None, eos):
-        # Models of the zoo do not generate padding, as translation models of transformers.
-        options |= {"suppress_tokens": [pad]}
+    options |= suppressed_padding(model)
     if not model.config.is_encoder_decoder:
-        options |= {"pad_token_id": eos}
+        options = {"pad_token_id": eos, **options}
     with torch.no_grad():
         rows = model.generate(
             input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=MAX_LENGTH,
             do_sample=False, eos_token_id=eos, **options,
         )[:, prompt:].tolist()  # fmt: skip
     return [row[: row.index(eos)] if eos in row else row for row in rows]
+
+
+def suppressed_padding(model):
+    """Return the options with which transformers generates no padding, where the zoo does not."""
+    if model.config.model_type in ("m2m_100", "speech_to_text", "vision-encoder-decoder"):
+        pad = model.generation_config.pad_token_id
+        return {} if pad == model.generation_config.eos_token_id else {"suppress_tokens": [pad]}
+    return {}
 
 
 def generate_zoo(model, rows, sampler="greedy"):
@@ -128,12 +133,9 @@ def generate_spoken(ours, theirs, count, **options):
     audio, features = speech(theirs, count)
     inputs = [(samples.numpy(), 16000) for samples in audio]
     answers = zoo.generate(ours, inputs, max_length=MAX_LENGTH, **options)
-    eos, pad = theirs.config.eos_token_id, theirs.config.pad_token_id
-    suppressed = {"suppress_tokens": [pad]} if pad != eos else {}
-    rows = theirs.generate(
-        features, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed
-    ).tolist()
-    expected = [list(takewhile(lambda token: token not in (eos, pad), row)) for row in rows]
+    eos = theirs.config.eos_token_id
+    rows = theirs.generate(features, max_new_tokens=MAX_LENGTH, do_sample=False).tolist()
+    expected = [list(takewhile(lambda token: token != eos, row)) for row in rows]
     return [ranked[0].tokens for ranked in answers], expected
 
 
@@ -143,11 +145,10 @@ def generate_captions(ours, theirs, count):
     images = random_images(image_config(theirs), count)
     zoo.accelerate(ours)
     answers = ours.generate({"source": images}, Greedy(), max_length=MAX_LENGTH).tokens[:, 0]
-    eos, pad = ours.eos, ours.pad
-    suppressed = {"suppress_tokens": [pad]} if pad != eos else {}
-    rows = theirs.generate(images, max_new_tokens=MAX_LENGTH, do_sample=False, **suppressed)
+    options = suppressed_padding(theirs)
+    rows = theirs.generate(images, max_new_tokens=MAX_LENGTH, do_sample=False, **options)
     return tuple(
-        [list(takewhile(lambda token: token != eos, row)) for row in tokens.tolist()]
+        [list(takewhile(lambda token: token != ours.eos, row)) for row in tokens.tolist()]
         for tokens in (answers, rows[:, 1:])
     )
 
@@ -204,9 +205,18 @@ def compare_logits(name, ours, theirs):
     if model_type == "one-tower":
         return _join_outputs(ours({"source": images}), theirs(pixel_values=images))
     if model_type == "features":
-        return ours({"source": images}).logits, theirs(pixel_values=images).last_hidden_state
+        return _image_features(ours({"source": images}), theirs(pixel_values=images))
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
+
+
+def _image_features(outputs, expected):
+    """Return the states of both models, with the pooled vectors if they are imported."""
+    pairs = [(outputs.logits, expected.last_hidden_state)]
+    if "pooled" in outputs.extras:
+        pairs.append((outputs.extras["pooled"], expected.pooler_output))
+    flat = ([tensor.flatten() for tensor in side] for side in zip(*pairs, strict=True))
+    return tuple(map(torch.cat, flat))
 
 
 def speech(theirs, count=3):

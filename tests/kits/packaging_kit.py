@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Mapping
+from importlib.metadata import distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -33,14 +34,18 @@ class Environment:
 
     def __init__(self, folder: Path, *sources: Path) -> None:
         venv.create(folder)
+        self.locate(folder)
+        outer = dict.fromkeys(str(each.locate_file("")) for each in distributions())
+        # The .pth file appends to sys.path: packages of this environment take precedence.
+        (self.site / "outer.pth").write_text("\n".join(outer) + "\n", encoding="utf-8")
+        self.install(*sources)
+
+    def locate(self, folder: Path) -> None:
+        """Set the paths of the environment in a directory."""
         base = {"base": str(folder), "platbase": str(folder)}
         paths = sysconfig.get_paths("venv", vars=base)
         self.folder, self.scripts = folder, Path(paths["scripts"])
         self.site = Path(paths["purelib"])
-        outer = [path for path in sys.path if path.endswith("site-packages")]
-        # The .pth file appends to sys.path: packages of this environment take precedence.
-        (self.site / "outer.pth").write_text("\n".join(outer) + "\n", encoding="utf-8")
-        self.install(*sources)
 
     def install(self, *sources: Path) -> None:
         # --ignore-installed: the outer environment can hold the same version.

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
+
+_LIMITED = """
+from zoo_ui.connection import Limits
+from zoo_ui.server import serve
+serve(None, port=0, open_browser=False, limits=Limits(**{limits!r}))
+"""
 
 
 class UiServer:
@@ -18,6 +26,7 @@ class UiServer:
 
     Args:
         arguments: further arguments of ``zoo ui``.
+        limits: limits of connections, which the command does not set.
         options: options of the process.
 
     Attributes:
@@ -26,8 +35,12 @@ class UiServer:
         token: its token.
     """
 
-    def __init__(self, *arguments: str, **options: Any) -> None:
+    def __init__(
+        self, *arguments: str, limits: Mapping[str, float] | None = None, **options: Any
+    ) -> None:
         command = [sys.executable, "-m", "zoo", "ui", "--no-browser", "--port", "0", *arguments]
+        if limits is not None:
+            command = [sys.executable, "-c", _LIMITED.format(limits=dict(limits))]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **options)
         assert self.process.stdout is not None
@@ -64,6 +77,18 @@ class UiServer:
         connection.close()
         return answer
 
+    def connect(self, *lines: str, content: bytes = b"") -> socket.socket:
+        """Open a connection and send lines of a request, as they are, with the token and content.
+
+        Without a line nothing is sent.
+        """
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        if lines:
+            first, *more = lines
+            head = [first, f"Host: 127.0.0.1:{self.port}", f"Authorization: Bearer {self.token}"]
+            connection.sendall("".join(f"{line}\r\n" for line in [*head, *more]).encode() + content)
+        return connection
+
     def call(self, path: str, body: Any = None) -> Any:
         """Return the JSON that the server answers to a program with the token."""
         method = "GET" if body is None else "POST"
@@ -78,3 +103,12 @@ class UiServer:
         os.kill(self.process.pid, signal.SIGINT)
         output, errors = self.process.communicate(timeout=30)
         return self.process.returncode, output, errors
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Return what the server sends until it ends the connection."""
+    received = b""
+    with connection, contextlib.suppress(ConnectionResetError):
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received

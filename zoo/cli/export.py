@@ -66,7 +66,10 @@ def command(
         with progress_bar(export_plan.tensors.nbytes, "exporting") as progress:
             export_plan.write(folder, progress=progress)
     if as_json:
-        print_json({"folder": str(folder), **export_plan.tensors.as_json()})
+        plan = export_plan.tensors.as_json()
+        print_json({"folder": str(folder), **plan, "notes": list(export_plan.notes)})
         return
     size = format_bytes(export_plan.tensors.nbytes)
     print(f"{folder}: {len(export_plan.tensors.targets):,} tensors, {size}")
+    for note in export_plan.notes:
+        print(note)

@@ -46,6 +46,13 @@ def command(
         Path | None, typer.Option(help="A tokenizer.json to store in the model file.")
     ] = None,
     dtype: DtypeOption = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A key of config.json or generation_config.json to leave out; can be repeated.",
+            metavar="KEY",
+        ),
+    ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +117,12 @@ def command(
     if force and check is None and not check_original:
         raise ZooError("--force needs --check; without it the model is always written")
     with spec_errors(as_json=as_json):
-        options = {"overrides": overrides or (), "tokenizer": tokenizer, "dtype": dtype}
+        options = {
+            "overrides": overrides or (),
+            "tokenizer": tokenizer,
+            "dtype": dtype,
+            "ignore": ignore or (),
+        }
         with skip_dynamo_import():
             import_plan = plan_source(source, spec=spec, map=map, **options)
         result = None
@@ -130,12 +142,21 @@ def command(
             path = import_plan.write(output, progress=progress)
     if as_json:
         checked = {} if result is None else {"check": result.as_json()}
-        print_json({"file": str(output), **import_plan.tensors.as_json(), **checked})
+        print_json(
+            {
+                "file": str(output),
+                **import_plan.tensors.as_json(),
+                "notes": import_plan.notes,
+                **checked,
+            }
+        )
         return
     if result is not None:
         print(result.message())
     size = format_bytes(path.stat().st_size)
     print(f"{output}: {len(import_plan.tensors.targets):,} tensors, {size}")
+    for note in import_plan.notes:
+        print(note)
 
 
 def _import_adapter(source: str, output: Path | None, base: str | None, *, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from zoo.errors import DataError, ZooError, ZooWarning
 from zoo.files import (
     atomic_write,
     fsync_path,
+    hash_file,
     lock_dir,
     os_error_message,
     remove_stale,
@@ -77,7 +78,7 @@ def read_entry(name: str) -> CacheEntry | None:
         folder = cache_folder() / name
         meta = json.loads((folder / _META).read_bytes())
         digest, files = meta.pop("digest"), meta["files"]
-        if digest != _digest(meta) or files != {file: _hash(folder / file) for file in files}:
+        if digest != _digest(meta) or files != {file: hash_file(folder / file) for file in files}:
             return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, DataError):
         return None
@@ -149,7 +150,7 @@ def _write_files(folder: Path, staging: Path, write: Write) -> Mapping[str, Any]
     """Write the files, and last the description that makes the folder valid."""
     (folder / _META).unlink(missing_ok=True)
     description = write(staging)
-    files = {path.name: _hash(path) for path in sorted(staging.iterdir())}
+    files = {path.name: hash_file(path) for path in sorted(staging.iterdir())}
     for file in files:
         fsync_path(staging / file)
         replace_file(staging / file, folder / file)
@@ -174,11 +175,6 @@ def _cannot_write(folder: Path, error: OSError) -> ZooError:
         f"the data cannot be written to {folder}: {os_error_message(error)}; set XDG_CACHE_HOME "
         "(or TMPDIR) to a folder with more space"
     )
-
-
-def _hash(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(meta: Mapping[str, Any]) -> str:

@@ -110,7 +110,7 @@ def check_range(key: str, array: Array, below: int, minimum: int | None) -> None
 def collate(schema: BatchSchema, examples: Sequence[ExampleArrays]) -> dict[str, Tensor]:
     """Return the batch of examples that `prepare_example` returned: padded and stacked."""
     batch = {
-        key: torch.from_numpy(pad_arrays([example[key] for example in examples], field.pad))
+        key: torch.from_numpy(stack_arrays(key, [example[key] for example in examples], field))
         for key, field in schema.items()
         if all(key in example for example in examples)
     }
@@ -120,6 +120,19 @@ def collate(schema: BatchSchema, examples: Sequence[ExampleArrays]) -> dict[str,
         if lengths is not None:
             batch[MASK] = torch.from_numpy(length_mask(lengths, int(lengths.max(initial=0))))
     return batch
+
+
+def stack_arrays(key: str, arrays: Sequence[Array], field: TensorSchema) -> Array:
+    """Return the arrays of a key as one, padded; raise DataError if they must have one size."""
+    shapes = list(dict.fromkeys(array.shape for array in arrays))
+    if field.same_size and len(shapes) > 1:
+        first, second = map(list, shapes[:2])
+        raise DataError(
+            f"'{key}' has the shapes {first} and {second} in one batch, but the model takes "
+            "examples of one size, since it does not mask padding; resize them, such as with "
+            "'size' of the preprocessor 'image', or use them one by one"
+        )
+    return pad_arrays(arrays, field.pad)
 
 
 def _dim_sizes(
@@ -180,7 +193,7 @@ def _pad_column(key: str, column: Arrays, field: TensorSchema, sizes: _Sizes) ->
         flat = np.concatenate([array.ravel() for array in arrays])
         if flat.size:
             check_range(key, flat, field.below, field.minimum)
-    return convert(key, pad_arrays(arrays, field.pad), field)
+    return convert(key, stack_arrays(key, arrays, field), field)
 
 
 def _check_sizes(key: str, shapes: Array, field: TensorSchema, sizes: _Sizes) -> None:

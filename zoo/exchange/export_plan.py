@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import ArtifactError, MissingExtra, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
+from zoo.exchange.lost_tensors import export_notes
 from zoo.exchange.mapping import Originals, TensorJob, TensorPlan, plan_tensors, read_map
 from zoo.exchange.mapping.fill_value import filled_tensor
 from zoo.exchange.source_files import find_weight_files
@@ -26,6 +28,8 @@ from zoo.files import os_error_message, staging_dir
 from zoo.interfaces.importer import Importer
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import resolve_dtype
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class ExportPlan:
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Any] = field(default_factory=dict)
     weight_folders: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    """Lines about tensors that the other library has and that are not exported."""
 
     def write(
         self, folder: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -130,32 +136,40 @@ def plan_export(
     if map is None:
         importer = find_exporter(header, to, registry)
         original = header.provenance.get("config")
+        original = original if isinstance(original, dict) else {}
         with wrap_importer_errors(importer):
-            config = importer.config(header.spec, original if isinstance(original, dict) else {})
-            map, files = importer.map(config), importer.files(header.spec)
+            config = importer.config(header.spec, original)
+            map, files = importer.map(config), importer.exported_files(header.spec, original)
             folders = importer.weight_folders(header.spec)
     elif to is not None:
         raise ZooError("--to and --map exclude each other; set one of them")
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
-    tensor_map = read_map(map, spec=header.spec).inverse()
+    tensor_map = read_map(map, spec=header.spec)
     weights = open_tensors(find_weight_files(Path(model)))
     tensors = plan_tensors(
-        tensor_map, weights.metas, None, dtype=resolve_dtype(dtype) if dtype else None
+        tensor_map.inverse(), weights.metas, None, dtype=resolve_dtype(dtype) if dtype else None
     )
+    originals, provenance = Originals(), {}
     if to in (None, header.provenance.get("importer")):
+        provenance = header.provenance
         originals = Originals.from_json(header.provenance.get("originals", {}))
         tensors = originals.restore(tensors, keep_dtypes=dtype is None)
     _check_lossless(tensors, weights.read)
     tensors.check_values(weights.read)
-    return ExportPlan(tensors, weights.read, config, header.tokenizer, files, folders)
+    classes = (config or {}).get("architectures") or ()
+    notes = export_notes(tensor_map, tensors, originals, provenance, classes)
+    return ExportPlan(tensors, weights.read, config, header.tokenizer, files, folders, notes)
 
 
 def export_model(
     model: str | os.PathLike[str], folder: str | os.PathLike[str], **options: Any
 ) -> Path:
     """Export a model to a folder; `options` are those of `plan_export`."""
-    return plan_export(model, **options).write(folder)
+    plan = plan_export(model, **options)
+    for note in plan.notes:
+        _log.warning("%s: %s", folder, note)
+    return plan.write(folder)
 
 
 def find_exporter(header: Header, to: str | None, registry: ComponentRegistry) -> Importer:

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +24,8 @@ from zoo.data.chat_template import CHAT, ChatTemplate
 from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.errors import ZooError, ZooWarning, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
-from zoo.exchange.mapping import Originals, TensorPlan, plan_tensors, read_map
+from zoo.exchange.lost_tensors import LOST, import_notes
+from zoo.exchange.mapping import Originals, TensorMap, TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
 from zoo.exchange.output_check import check_outputs
 from zoo.exchange.source_files import open_weights, read_config
@@ -47,6 +48,10 @@ MAX_IN_MEMORY = 200_000_000
 """Models of at most this many bytes are run before they are written, to record a probe."""
 
 
+MapSource = str | os.PathLike[str] | Mapping[str, Any]
+"""A map file, the name of a map of a plugin, or the content of a map."""
+
+
 @dataclass(frozen=True)
 class ImportPlan:
     """A validated import that has not been written yet."""
@@ -59,6 +64,11 @@ class ImportPlan:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     original: Callable[[], Mapping[str, Tensor]] | None = None
     """Computes inputs and outputs with the other library; None without an importer."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines about tensors of the file that the model does not have."""
+        return import_notes(self.tensors.lost)
 
     def load(self, dtype: torch.dtype | None = None, device: str | torch.device = "cpu") -> Model:
         """Return the model with its weights, without writing a file."""
@@ -126,10 +136,11 @@ def plan_import(
     source: str | os.PathLike[str],
     *,
     spec: Source | None = None,
-    map: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    map: MapSource | None = None,
     overrides: Iterable[str] = (),
     tokenizer: str | os.PathLike[str] | None = None,
     dtype: str | None = None,
+    ignore: Collection[str] = (),
     registry: ComponentRegistry | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> ImportPlan:
@@ -142,6 +153,7 @@ def plan_import(
         overrides: values of the spec to override, as ``key.key=value``.
         tokenizer: a ``tokenizer.json`` to store in the model file.
         dtype: the dtype of floating-point parameters, by default that of the weights.
+        ignore: keys of ``config.json`` and ``generation_config.json`` to leave out.
         registry: the component registry, by default that of the installed plugins.
         origin: where the source is from, for the provenance; by default its name.
     """
@@ -150,48 +162,134 @@ def plan_import(
     if not path.exists():
         raise ZooError(f"{source}: no such file or folder")
     provenance: dict[str, Any] = {"imported": path.name} if origin is None else dict(origin)
-    tokenizers: Mapping[str, Any] = {}
-    folders: Sequence[str] = ()
-    chat: Mapping[str, Any] | None = None
-    original: Callable[[], Mapping[str, Tensor]] | None = None
-    importer: Importer | None = None
-    if (spec is None) != (map is None):
-        raise ZooError("--spec and --map are required together, or neither for a folder")
-    if spec is None or map is None:
-        config: Mapping[str, Any] = read_config(path)
-        importer = find_importer(config, registry)
+    folder = _read_folder(path, spec, map, ignore, registry)
+    if folder is not None:
+        importer, config = folder
         with wrap_importer_errors(importer):
             config = importer.extend_config(config, path, open_weights(path))
+        folder = importer, config
+        provenance |= {"importer": importer.name, "config": dict(config)}
+    found = _describe(path, folder, spec, map, overrides, tokenizer, registry)
+    if found.chat is not None:
+        _check_chat(found.chat)
+    original = None if folder is None else partial(_run_original, *folder, path, found.spec)
+    model = found.model
+    parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
+    weights = open_weights(path, found.weight_folders)
+    _reject_float8(weights.metas)
+    tensors = plan_tensors(
+        found.map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
+    )
+    tensors.check_values(weights.read)
+    originals = Originals.of(found.map, tensors, weights.metas, keep_dtypes=dtype is None)
+    if originals.as_json():
+        provenance["originals"] = originals.as_json()
+    if tensors.lost:
+        provenance[LOST] = dict(tensors.lost)
+    return ImportPlan(model, tensors, weights.read, found.checked, registry, provenance, original)
+
+
+def check_import(
+    folder: Path,
+    *,
+    spec: Source | None = None,
+    map: MapSource | None = None,
+    overrides: Iterable[str] = (),
+    tokenizer: str | os.PathLike[str] | None = None,
+    dtype: str | None = None,
+    ignore: Collection[str] = (),
+    registry: ComponentRegistry | None = None,
+) -> None:
+    """Raise ZooError if a folder cannot be imported, whatever its weights, which it may lack.
+
+    The arguments are those of `plan_import`, which repeats the checks, and their warnings.
+    """
+    registry = registry or default_registry()
+    if dtype is not None:
+        resolve_dtype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZooWarning)
+        found = _read_folder(folder, spec, map, ignore, registry)
+        _describe(folder, found, spec, map, overrides, tokenizer, registry)
+
+
+Folder = tuple[Importer, Mapping[str, Any]]
+"""The importer of a folder, and the config that it has read."""
+
+
+def _read_folder(
+    path: Path,
+    spec: Source | None,
+    map: MapSource | None,
+    ignore: Collection[str],
+    registry: ComponentRegistry,
+) -> Folder | None:
+    """Return the importer and the config of a folder; None with a spec and a map."""
+    if (spec is None) != (map is None):
+        raise ZooError("--spec and --map are required together, or neither for a folder")
+    if spec is not None:
+        if ignore:
+            raise ZooError("--ignore is for folders that an importer reads, without --spec")
+        return None
+    config = {key: value for key, value in read_config(path).items() if key not in ignore}
+    importer = find_importer(config, registry)
+    with wrap_importer_errors(importer):
+        used = {"architectures", "model_type", *importer.config_keys}.intersection(ignore)
+        if used:
+            name = min(used)
+            raise ZooError(f"--ignore {name}: the importer '{importer.name}' needs this key")
+        return importer, importer.read_folder(config, path, ignore)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What is imported, without its weights."""
+
+    spec: Source
+    checked: Spec
+    model: Model
+    map: TensorMap
+    weight_folders: Sequence[str]
+    chat: ChatTemplate | None
+
+
+def _describe(
+    path: Path,
+    folder: Folder | None,
+    spec: Source | None,
+    map: MapSource | None,
+    overrides: Iterable[str],
+    tokenizer: str | os.PathLike[str] | None,
+    registry: ComponentRegistry,
+) -> _Description:
+    """Return what is imported; raise ZooError if it is not valid."""
+    tokenizers: Mapping[str, Any] = {}
+    weight_folders: Sequence[str] = ()
+    template: Mapping[str, Any] | None = None
+    importer: Importer | None = None
+    if folder is not None:
+        importer, config = folder
+        with wrap_importer_errors(importer):
             spec, map = importer.spec(config), importer.map(config)
             tokenizers = importer.tokenizers(path, config)
-            folders = importer.weight_folders(spec)
-            chat = importer.chat_template(path, config)
-        provenance |= {"importer": importer.name, "config": dict(config)}
-        original = partial(_run_original, importer, path, config, spec)
+            weight_folders = importer.weight_folders(spec)
+            template = importer.chat_template(path, config)
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
+    assert spec is not None
+    assert map is not None
     if tokenizer is not None:
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
     checked = validate_spec(spec, overrides=overrides, registry=registry, importer=importer)
     model = attach_metadata(build_on_meta(checked), checked)
     texts = {side: _tokenizer_text(tokenizer) for side, tokenizer in tokenizers.items()}
     attach_tokenizers(model, texts, trained=True)
-    if chat is not None and "target" in texts:
-        template = ChatTemplate(**chat)
-        model.tokenizer = {**texts, CHAT: template.to_json()}
-        _check_chat(template)
-    parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
+    chat = None
+    if template is not None and "target" in texts:
+        chat = ChatTemplate(**template)
+        model.tokenizer = {**texts, CHAT: chat.to_json()}
     tensor_map = read_map(map, spec=model.spec)
-    weights = open_weights(path, folders)
-    _reject_float8(weights.metas)
-    tensors = plan_tensors(
-        tensor_map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
-    )
-    tensors.check_values(weights.read)
-    originals = Originals.of(tensor_map, tensors, weights.metas, keep_dtypes=dtype is None)
-    if originals.as_json():
-        provenance["originals"] = originals.as_json()
-    return ImportPlan(model, tensors, weights.read, checked, registry, provenance, original)
+    return _Description(spec, checked, model, tensor_map, weight_folders, chat)
 
 
 def _check_chat(template: ChatTemplate) -> None:
@@ -220,7 +318,7 @@ def _reject_float8(metas: Mapping[str, TensorMeta]) -> None:
 
 
 def _run_original(
-    importer: Importer, folder: Path, config: Mapping[str, Any], spec: Any
+    importer: Importer, config: Mapping[str, Any], folder: Path, spec: Any
 ) -> Mapping[str, Tensor]:
     with wrap_importer_errors(importer):
         return importer.original_outputs(folder, config, spec)

@@ -19,6 +19,7 @@ from zoo.interfaces import (
     GenerationOutput,
     Memory,
     Sampler,
+    SearchState,
     State,
 )
 
@@ -95,13 +96,26 @@ class DecodingLoop:
 
     def process_prompts(self) -> tuple[Tensor, State]:
         """Process the common part of the prompts; return the logits [B, 1, V] of the next token."""
-        state = self.decoder.start(self.memory, steps=self.prompts.total_length - 1)
+        state = self.decoder.start(self.memory, steps=self.max_steps(self.prompts.prefix.shape[1]))
         return self.decoder.process_prompt(self.prompts.prefix, state)
+
+    def max_steps(self, length: int) -> int:
+        """Return the number of steps of the decoder's state for texts of a length."""
+        return self.decoder.max_steps(length, self.prompts.total_length - 1)
+
+    def restarts(self, search: SearchState) -> bool:
+        """Whether the decoder processes the tokens so far again in the next step."""
+        return self.max_steps(search.cur_len - 1) < search.cur_len
 
     def step(self, before: DecodeState) -> DecodeState:
         """Run the decoder on the last tokens and select the next ones."""
         search = before.search
-        logits, state = self.decoder.step(search.last_tokens().reshape(-1, 1), before.state)
+        if self.restarts(search):
+            state = self.decoder.restart(before.state, steps=self.max_steps(search.cur_len))
+            tokens = search.seen_tokens().flatten(0, 1)
+            logits, state = self.decoder.process_prompt(tokens, state)
+        else:
+            logits, state = self.decoder.step(search.last_tokens().reshape(-1, 1), before.state)
         logits = logits[:, -1].reshape(*search.scores.shape, search.task.vocab)
         return self.advance(before, logits, state)
 
@@ -115,7 +129,8 @@ class DecodingLoop:
 def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput:
     """Generate until every hypothesis has ended or has ``request.max_length`` tokens.
 
-    The padding token is never selected before the end token, unless it is an end token itself.
+    The padding token is never selected before the end token, unless it is an end token itself or
+    the model generates it (``inputs.generates_padding``).
 
     Shapes:
         B items of memory -> tokens [B, N, T] without the prompt and scores [B, N], best first;

@@ -30,6 +30,8 @@ class PromptBatch:
     eos_ids: tuple[int, ...]
     pad: int
     max_length: int
+    selects_pad: bool
+    """Whether the padding token can be selected."""
 
     @property
     def steps(self) -> int:
@@ -90,7 +92,8 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
     else:
         forced = (lengths - shortest).to(device)
     prefix, suffix = prompt[:, :shortest], prompt[:, shortest:longest]
-    prompts = PromptBatch(prefix, suffix, forced, eos_ids, pad, max_length)
+    selects_pad = inputs.generates_padding or pad in eos_ids
+    prompts = PromptBatch(prefix, suffix, forced, eos_ids, pad, max_length, selects_pad)
     vocab = vocab_size(inputs.decoder)
     if vocab is not None:
         prompts.validate_vocab(vocab, on_host)
@@ -139,14 +142,14 @@ def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     generated = tokens[..., prompts.prefix.shape[1] :]
     if prompts.suffix.shape[1]:
         generated = _shift_left(generated, prompts.forced_lengths, prompts.pad)
-    if generated.shape[-1] == 1:
-        return generated.clone()  # the next call may overwrite the tokens of a loop
+    if generated.shape[-1] == 1 or not prompts.eos_ids:  # without an end, nothing is padded
+        return generated[..., : prompts.max_length].clone()  # the next call may overwrite a loop's
     values = generated[..., : prompts.max_length].cpu().numpy()  # small operations
     is_end = np.zeros(values.shape, dtype=bool)
     for end in prompts.eos_ids:
         is_end |= values == end
     ends_before = is_end.cumsum(axis=-1) - is_end
-    valid = (ends_before == 0) & (is_end | (values != prompts.pad))
+    valid = (ends_before == 0) & (is_end | (values != prompts.pad) | prompts.selects_pad)
     columns = np.flatnonzero(valid.any(axis=(0, 1)))
     length = int(columns[-1]) + 1 if columns.size else 1
     return generated[..., :length].clone()

@@ -5,7 +5,7 @@ Notation: B items, W hypotheses per item, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from zoo.generation.prompts import PromptBatch
 from zoo.generation.request import DecodeRequest
-from zoo.interfaces import Sampler, SearchConfig, SearchState, Selection, State
+from zoo.interfaces import Filter, Sampler, SearchConfig, SearchState, Selection, State
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,14 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
     eos_ids = torch.empty(len(prompts.eos_ids), dtype=torch.long, device=device)
     for place, token in enumerate(prompts.eos_ids):
         eos_ids[place].fill_(token)  # a copy of the list would wait for the device
-    pad_ends = prompts.pad in prompts.eos_ids
     task = SearchConfig(
-        B, vocab, prompts.total_length, prompts.max_length, prompts.pad, eos_ids, pad_ends
+        batch=B,
+        vocab=vocab,
+        total_length=prompts.total_length,
+        max_length=prompts.max_length,
+        pad=prompts.pad,
+        eos_ids=eos_ids,
+        selects_pad=prompts.selects_pad,
     )
     tokens = torch.full((B, W, prompts.total_length), prompts.pad, dtype=torch.long, device=device)
     cur_len = prompts.prefix.shape[1]
@@ -107,19 +112,30 @@ def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) 
     task, logits = search.task, logits.float()
     if logits.shape[1] > 1:
         logits = logits.log_softmax(dim=-1)
-    if request.filters:
-        tokens = search.seen_tokens()
-        for each in request.filters:
-            logits = each(logits, tokens)
+    logits = apply_filters(request.filters, logits, search)
     logprobs = logits.log_softmax(dim=-1) if logits.shape[1] == 1 else logits
     # The log-softmax of a row of -inf is NaN.
     logprobs = logprobs.nan_to_num(nan=float("-inf"), neginf=float("-inf"))
     is_pad = torch.arange(task.vocab, device=logits.device) == task.pad
-    if not task.pad_ends:
+    if not task.selects_pad:
         logprobs = logprobs.masked_fill(is_pad, float("-inf"))
     # Padding is the only token of finished hypotheses.
     pad_only = torch.zeros_like(logprobs[:1, :1]).masked_fill(~is_pad, float("-inf"))
     return torch.where(search.finished[..., None], pad_only, logprobs)
+
+
+def apply_filters(filters: Sequence[Filter], logits: Tensor, search: SearchState) -> Tensor:
+    """Return the filtered scores [B, W, V] of the next tokens."""
+    if not filters:
+        return logits
+    tokens = search.seen_tokens()
+    for each in filters:
+        filtered = each(logits, tokens)
+        if each.at_max_length:
+            is_last = search.num_generated >= search.task.max_length  # [B]
+            filtered = torch.where(is_last[:, None, None], filtered, logits)
+        logits = filtered
+    return logits
 
 
 def force_prompts(selected: NextTokens, search: SearchState, prompts: PromptBatch) -> NextTokens:

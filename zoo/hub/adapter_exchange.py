@@ -21,7 +21,14 @@ from zoo.exchange.export_plan import find_exporter
 from zoo.exchange.import_plan import wrap_importer_errors
 from zoo.exchange.mapping import TensorMap, plan_tensors, read_map
 from zoo.exchange.weight_converter import PlanConverter
-from zoo.hub.adapter_folder import CONFIG, Layers, flat_names, read_folder, write_folder
+from zoo.hub.adapter_folder import (
+    CONFIG,
+    Layers,
+    flat_names,
+    read_adapter_config,
+    read_adapter_tensors,
+    write_folder,
+)
 from zoo.hub.adapters import save_adapter
 from zoo.hub.models import find, load
 from zoo.hub.peft_task import describe_base, saved_head, unused_prefix
@@ -55,13 +62,15 @@ def import_adapter(
             does not have the modules.
     """
     registry = registry or default_registry()
+    config = read_adapter_config(Path(folder))
+    cls = _find_adapter(config, registry)
+    cls.check_peft(config)
     model = load(base, registry=registry)
     converter = _importing_converter(read_header(find(base)), model, registry)
-    config, layers, whole = read_folder(Path(folder), converter.sources)
+    layers, whole = read_adapter_tensors(Path(folder), converter.sources)
     if whole:
-        cls = _find_adapter({_WHOLE_KEY: sorted(whole)}, registry)
-        _add_copies(model, cls, converter.whole(flat_names(whole)), registry)
-    cls = _find_adapter(config, registry)
+        copies = _find_adapter({_WHOLE_KEY: sorted(whole)}, registry)
+        _add_copies(model, copies, converter.whole(flat_names(whole)), registry)
     params, tensors = cls.from_peft(config, layers, converter)
     data = {"type": cls.name, **params, "targets": _targets(params, tensors)}
     add_adapters(model, {FORMAT: data}, registry=registry)

@@ -31,15 +31,20 @@ def is_adapter_folder(source: str | os.PathLike[str]) -> bool:
     return os.path.isfile(Path(source) / CONFIG)
 
 
-def read_folder(folder: Path, base: Collection[str]) -> tuple[dict[str, Any], Layers, Layers]:
-    """Return the config, the tensors of adapted modules, and those of whole modules.
+def read_adapter_config(folder: Path) -> dict[str, Any]:
+    """Return the content of ``adapter_config.json``."""
+    config = read_json(folder / CONFIG)
+    if not isinstance(config, dict):
+        raise ZooError(f"{folder / CONFIG} should contain a JSON object")
+    return config
+
+
+def read_adapter_tensors(folder: Path, base: Collection[str]) -> tuple[Layers, Layers]:
+    """Return the tensors of adapted modules, and those of whole modules.
 
     Args:
         base: the names of the tensors of the base; modules get the names that they have there.
     """
-    config = read_json(folder / CONFIG)
-    if not isinstance(config, dict):
-        raise ZooError(f"{folder / CONFIG} should contain a JSON object")
     stored = open_tensors([folder / WEIGHTS])
     known, modules = _Names(base), _Names({name.rpartition(".")[0] for name in base})
     layers: Layers = {}
@@ -55,7 +60,7 @@ def read_folder(folder: Path, base: Collection[str]) -> tuple[dict[str, Any], La
         else:
             module, own = _split_name(inner, modules)
             layers.setdefault(module, {})[own] = _read_finite(stored, name)
-    return config, layers, whole
+    return layers, whole
 
 
 def _read_finite(stored: TensorReader, name: str) -> Tensor:

@@ -2,7 +2,7 @@
 
 Files are downloaded to a temporary path, checked, and then renamed, so other processes never see an
 incomplete file. A marker with the size and the times of a blob records that it was checked, so that
-it is hashed only once. A program can set the time of the content, but not that of the last change.
+it is hashed only once.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from zoo.files import (
     remove_stale,
     replace_file,
     staging_dir,
+    stat_key,
 )
 from zoo.hub import names
 from zoo.hub.client import HubClient
@@ -119,7 +120,7 @@ class Cache:
         """Return whether the file has the expected hash, from its marker or by hashing it."""
         state = path.stat()
         with contextlib.suppress(OSError, ValueError):
-            if self._marker(file).read_text(encoding="ascii") == _stat_key(state):
+            if self._marker(file).read_text(encoding="ascii") == stat_key(state):
                 return True
         if self.skip_hash_check:
             return state.st_size == file.size and stat.S_ISREG(state.st_mode)
@@ -141,7 +142,7 @@ class Cache:
         with contextlib.suppress(OSError):
             marker.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(marker) as temp_path:
-                temp_path.write_text(_stat_key(state), encoding="ascii")
+                temp_path.write_text(stat_key(state), encoding="ascii")
 
     def _marker(self, file: RepoFile) -> Path:
         return self.folder / ".zoo-checked" / file.oid
@@ -195,10 +196,6 @@ class Cache:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(WeakFileLock(path, timeout=_LOCK_TIMEOUT))
             yield
-
-
-def _stat_key(state: os.stat_result) -> str:
-    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
 
 
 class _HashMismatch(Exception):

@@ -108,7 +108,10 @@ class Checkout:
         """Return the end of a message about a missing file: the files that exist."""
         adapter = "adapter_config.json"
         if adapter in self.tree:
-            return "; it is an adapter of peft: 'zoo import' imports its folder with --base"
+            return (
+                f"; it is an adapter of peft: 'hf download {self.repo} --local-dir FOLDER', then "
+                "'zoo import FOLDER --base MODEL -o adapter.safetensors'"
+            )
         if ggufs := [name for name in self.tree if name.endswith(".gguf")]:
             return f"; it has {ggufs[0]} of llama.cpp; use the repository it was converted from"
         pickles = [name for name in self.tree if name.endswith(_PICKLE_SUFFIXES)]

@@ -2,7 +2,8 @@
 
 The artifact of a repository is in the repository's folder of the Hub's cache, named by its commit
 and by the version of its importer; that of a local folder is in ``HF_HOME``, named by the times and
-sizes of its files. Another version of the importer imports again and replaces the artifact.
+sizes of its files. Another version of the importer imports again and replaces the artifact. An
+artifact that has another hash than when it was written is not used, and imported again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +27,9 @@ from zoo.artifact.mapped_file import SINGLE_FILE, ArtifactFile
 from zoo.errors import HubError, ZooError
 from zoo.exchange.import_plan import find_importer, plan_import
 from zoo.exchange.source_files import MAX_CONFIG, read_config
-from zoo.files import lock_dir, os_error_message
+from zoo.files import has_recorded_hash, lock_dir, os_error_message, record_hash, record_path
 from zoo.hub.checkout import CONFIG, Checkout
-from zoo.hub.importing import IMPORT_PATTERNS
+from zoo.hub.importing import fetch_source
 from zoo.hub.weight_files import list_weight_files, remote_file
 from zoo.interfaces.importer import Importer
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -89,27 +91,27 @@ def _imported_folder(checkout: Checkout) -> Path:
     return checkout.cache.folder / ".zoo-imported" / checkout.commit
 
 
-def list_source_files(checkout: Checkout) -> list[str]:
-    """Return the files of a repository that an import reads: weights, configs and tokenizers."""
-    return [*list_weight_files(checkout), *checkout.match_files(IMPORT_PATTERNS)]
-
-
 def import_repository(checkout: Checkout, registry: ComponentRegistry | None = None) -> Path:
     """Return the artifact of a repository of another library; import it if it is not cached."""
     registry = registry or default_registry()
     key = _importer_key(find_importer(read_config(checkout.folder), registry), registry)
     target = _imported_folder(checkout) / f"{key}.safetensors"
 
-    def fetch() -> Path:
-        checkout.fetch(list_source_files(checkout))
-        return checkout.folder
-
     origin = {"imported": checkout.repo, "commit": checkout.commit}
-    force = checkout.options.force_download and not checkout.offline
-    return _import_once(target, fetch, origin, registry, force=force)
+    options = checkout.options
+    return _import_once(
+        target,
+        partial(fetch_source, checkout, registry=registry),
+        origin,
+        registry,
+        force=options.force_download and not checkout.offline,
+        skip_hash_check=options.skip_hash_check,
+    )
 
 
-def import_folder(folder: Path, registry: ComponentRegistry | None = None) -> Path:
+def import_folder(
+    folder: Path, registry: ComponentRegistry | None = None, *, skip_hash_check: bool = False
+) -> Path:
     """Return the artifact of a folder of another library; import it if it is not cached."""
     registry = registry or default_registry()
     importer = find_importer(read_config(folder), registry)
@@ -117,7 +119,7 @@ def import_folder(folder: Path, registry: ComponentRegistry | None = None) -> Pa
     key = _hash([_importer_key(importer, registry), *_file_states(folder)])
     target = Path(constants.HF_HOME) / "zoo" / "imported" / name / f"{key}.safetensors"
     origin = {"imported": folder.resolve().name}
-    return _import_once(target, lambda: folder, origin, registry)
+    return _import_once(target, lambda: folder, origin, registry, skip_hash_check=skip_hash_check)
 
 
 def _import_once(
@@ -127,36 +129,48 @@ def _import_once(
     registry: ComponentRegistry,
     *,
     force: bool = False,
+    skip_hash_check: bool = False,
 ) -> Path:
-    """Return `target`, imported from the folder that `source` returns if it does not exist.
+    """Return `target`, imported from the folder that `source` returns if it is not intact.
 
     One process imports while others wait; artifacts of other versions are removed.
     """
-    if target.is_file() and not force:
+
+    def is_cached() -> bool:
+        return not force and bool(has_recorded_hash(target, skip_hash_check=skip_hash_check))
+
+    if is_cached():
         return target
     folder = source()
-    with _locked(target.parent):
-        if not target.is_file() or force:
+    with contextlib.ExitStack() as stack:
+        with _storing(target.parent):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock_dir(target.parent))
+        if not is_cached():
             _log.info("importing %s to %s", origin["imported"], target)
-            plan_import(folder, origin=origin, registry=registry).write(target)
+            plan = plan_import(folder, origin=origin, registry=registry)
+            for note in plan.notes:
+                _log.warning("%s: %s", origin["imported"], note)
+            plan.write(target)
+            with _storing(target.parent):
+                record_hash(target)
             for other in target.parent.glob("*.safetensors"):
                 if other != target:
                     other.unlink(missing_ok=True)
+                    record_path(other).unlink(missing_ok=True)
     return target
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(lock_dir(folder))
-        except OSError as error:
-            raise HubError(
-                f"the imported model cannot be stored in {folder}: {os_error_message(error)}; set "
-                "HF_HOME to use another directory, or import it with 'zoo import'"
-            ) from None
+def _storing(folder: Path) -> Iterator[None]:
+    """Report an OSError of the block."""
+    try:
         yield
+    except OSError as error:
+        raise HubError(
+            f"the imported model cannot be stored in {folder}: {os_error_message(error)}; set "
+            "HF_HOME to use another directory, or import it with 'zoo import'"
+        ) from None
 
 
 def _importer_key(importer: Importer, registry: ComponentRegistry) -> str:

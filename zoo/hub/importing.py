@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
 
-from zoo.errors import ZooError
+from zoo.artifact.mapped_file import INDEX
+from zoo.errors import HubError, ZooError
 from zoo.exchange.check_result import TOLERANCE
-from zoo.exchange.import_plan import ImportPlan, plan_import
-from zoo.hub.fetching import fetch
-from zoo.hub.reference import is_repository, local_path
+from zoo.exchange.import_plan import ImportPlan, check_import, plan_import
+from zoo.hub.checkout import CONFIG, Checkout, Options
+from zoo.hub.reference import is_repository, local_path, parse_reference
+from zoo.hub.weight_files import list_weight_files
 
-IMPORT_PATTERNS = (
-    *("*.json", "*.txt", "*.model", "*.jinja"),
-    *("[0-9]_*/config.json", "[0-9]_*/model.safetensors"),  # of sentence-transformers
-)
+_log = logging.getLogger(__name__)
+
+_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "[0-9]_*/config.json")
 """The files of a repository that importers read, without its weights."""
+_MODULE_WEIGHTS = ("[0-9]_*/model.safetensors",)
+"""Weights of modules of sentence-transformers."""
 
 
-def resolve_source(source: str | os.PathLike[str]) -> Path:
-    """Return the path of a file or folder; data files of a Hub repository are downloaded."""
+def list_source_files(checkout: Checkout) -> list[str]:
+    """Return the files of a repository that an import reads: weights, configs and tokenizers."""
+    return [*list_weight_files(checkout), *checkout.match_files((*_FILES, *_MODULE_WEIGHTS))]
+
+
+def fetch_source(checkout: Checkout, **options: Any) -> Path:
+    """Download what an import of a repository reads; `options` are those of `check_import`.
+
+    Raises:
+        ZooError: if the files without weights show that it cannot be imported. Its weights are not
+            requested then.
+    """
+    files = [name for name in checkout.match_files(_FILES) if name != INDEX]
+    if CONFIG not in files and options.get("spec") is None:
+        raise HubError(f"{checkout.repo} has no {CONFIG}{checkout.describe_files()}")
+    checkout.fetch(files)
+    check_import(checkout.folder, **options)
+    checkout.fetch(list_source_files(checkout))
+    return checkout.folder
+
+
+def resolve_source(source: str | os.PathLike[str], **options: Any) -> Path:
+    """Return the path of a file or folder; data files of a Hub repository are downloaded.
+
+    `options` are those of `check_import`.
+    """
     path = local_path(source)
     if path is None and is_repository(os.fspath(source)):
-        return fetch(os.fspath(source), (*IMPORT_PATTERNS, "model*.safetensors"))
+        return fetch_source(Checkout(parse_reference(os.fspath(source)), Options()), **options)
     if path is None or not path.exists():
         raise ZooError(f"{source}: no such file or folder")
     return path
@@ -35,7 +63,7 @@ def plan_source(source: str | os.PathLike[str], **options: Any) -> ImportPlan:
     Args:
         source: a safetensors file, a folder, or a repository of the Hub.
     """
-    path = resolve_source(source)
+    path = resolve_source(source, **options)
     is_local = local_path(source) is not None
     origin = None if is_local else {"imported": os.fspath(source), "commit": path.name}
     return plan_import(path, origin=origin, **options)
@@ -59,4 +87,6 @@ def import_model(
         plan, result = plan.check(check, tolerance=tolerance)
         if result.failures:
             raise ZooError(result.message())
+    for note in plan.notes:
+        _log.warning("%s: %s", source, note)
     return plan.write(output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import HubError, SpecError
-from zoo.files import atomic_write, lock_dir, os_error_message, resolve_target
+from zoo.files import atomic_write, hash_file, lock_dir, os_error_message, resolve_target
 from zoo.hub import names
 from zoo.hub.reference import Reference
 from zoo.hub.tree import Tree
@@ -61,12 +60,6 @@ class Pin:
                     f"{name} at {self.commit[:12]} is not pinned in {LOCK_FILE} or the catalogue, "
                     f"but {', '.join(self.weights)} of the same commit are"
                 )
-
-
-def hash_file(path: Path) -> str:
-    """Return the sha256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_lock(folder: Path | None = None) -> dict[str, Pin]:

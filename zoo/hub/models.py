@@ -20,6 +20,7 @@ from zoo.artifact.header import NotAnArtifactError
 from zoo.artifact.mapped_file import INDEX
 from zoo.artifact.remote_header import read_remote_header
 from zoo.errors import ArtifactError, HubError, RegistryError, ZooWarning
+from zoo.files import hash_file
 from zoo.hub.catalogue import Catalogue, Weights, load_catalogue
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.imported import (
@@ -28,9 +29,9 @@ from zoo.hub.imported import (
     is_importable,
     is_importable_folder,
     is_imported,
-    list_source_files,
 )
-from zoo.hub.lock_file import LOCK_FILE, Pin, hash_file, read_lock, write_pin
+from zoo.hub.importing import list_source_files
+from zoo.hub.lock_file import LOCK_FILE, Pin, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
 from zoo.hub.shipped import ShippedFile, find_shipped, is_shipped
 from zoo.hub.weight_files import fetch_model, list_weight_files, model_path, remote_file
@@ -100,7 +101,7 @@ def load(
     found = _resolve_source(source, revision, options)
     if dtype is None and isinstance(found, ShippedFile):
         dtype = torch.float32
-    path = _download(found, registry)
+    path = _download(found, registry, skip_hash_check=skip_hash_check)
     verify = bool(verify)
     model = artifact.load(
         path,
@@ -146,7 +147,9 @@ def find(
     registry: ComponentRegistry | None = None,
 ) -> Path:
     """Return the path of a model file; the model is downloaded and imported if necessary."""
-    return _download(_resolve_source(source, revision, options or Options()), registry)
+    options = options or Options()
+    found = _resolve_source(source, revision, options)
+    return _download(found, registry, skip_hash_check=options.skip_hash_check)
 
 
 def read_header(
@@ -261,11 +264,16 @@ def _resolve_source(
 
 
 def _download(
-    found: Path | ShippedFile | Checkout, registry: ComponentRegistry | None = None
+    found: Path | ShippedFile | Checkout,
+    registry: ComponentRegistry | None = None,
+    *,
+    skip_hash_check: bool = False,
 ) -> Path:
     """Return the path of a model file; download a repository, import a model of another library."""
     if isinstance(found, Path):
-        return import_folder(found, registry) if is_importable_folder(found) else found
+        if is_importable_folder(found):
+            return import_folder(found, registry, skip_hash_check=skip_hash_check)
+        return found
     if isinstance(found, ShippedFile):
         return found.path
     if is_importable(found):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.errors import ArtifactError, MissingExtra, RegistryError
+from zoo.files import hash_file
 from zoo.hub.catalogue import CatalogueEntry, Shipped, builtin_file, load_catalogue
-from zoo.hub.lock_file import hash_file
 
 GROUP = "zoo.weights"
 """The group of entry points that name packages with weights."""

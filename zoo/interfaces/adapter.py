@@ -108,13 +108,20 @@ class Adapter(Component, nn.Module, ABC):
         return False
 
     @classmethod
+    def check_peft(cls, config: Mapping[str, Any]) -> None:
+        """Raise ZooError for an option of a matching config that is not supported, with its name.
+
+        It is called before the base is loaded, which may download it.
+        """
+
+    @classmethod
     def from_peft(
         cls, config: Mapping[str, Any], layers: LayerTensors, converter: WeightConverter
     ) -> tuple[dict[str, Any], LayerTensors]:
         """Return the parameters of this adapter, without `targets`, and its tensors by module.
 
         Args:
-            config: a config that matches.
+            config: a config that matches and that `check_peft` accepts.
             layers: the tensors of the file, by module and name, such as ``lora_A.weight``.
             converter: converts from peft to the zoo.
 

@@ -33,6 +33,8 @@ class TensorSchema(NamedTuple):
             and eos.
         empty: whether an example may have no values, such as a graph without edges.
         min_length: smallest length of an example, such as the samples of one frame of a waveform.
+        same_size: whether the examples of a batch must have one size, such as images, whose padding
+            is not masked; others are padded.
     """
 
     dims: tuple[str | int, ...] | None = None
@@ -46,10 +48,11 @@ class TensorSchema(NamedTuple):
     suffix: tuple[int, ...] = ()
     empty: bool = False
     min_length: int = 0
+    same_size: bool = False
 
     def with_dims(self, *dims: str | int) -> TensorSchema:
         """Return the schema of IDs of the same range in a tensor with other dimensions."""
-        return self._replace(dims=dims, channels=None)
+        return self._replace(dims=dims, channels=None, same_size=False)
 
     def rename(self, old: str, new: str) -> TensorSchema:
         """Return the schema with another name of a dimension."""

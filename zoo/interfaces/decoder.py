@@ -86,6 +86,19 @@ class Decoder(Component, nn.Module, ABC):
             steps: maximum number of tokens that will be decoded.
         """
 
+    def max_steps(self, length: int, steps: int) -> int:
+        """Return the largest number of steps, at most ``steps``, of a state whose logits are those
+        of a text of ``length`` tokens.
+
+        Texts that become longer are processed again, after `restart`. Decoders whose logits depend
+        on the length of the whole text override both.
+        """
+        return steps
+
+    def restart(self, state: State, *, steps: int) -> State:
+        """Return the state before the first token, for the source of another state."""
+        raise NotImplementedError(f"{type(self).__name__} must implement restart")
+
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Process the next n tokens [B, n]: return logits [B, n, V] and the updated state."""

@@ -71,7 +71,7 @@ class Embedding(Component, nn.Module, ABC):
     def validate_special_tokens(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
         """Check that bos and eos are valid for this vocabulary and return the pad token ID.
 
-        The pad token is `padding` or, if it is None, the first eos token.
+        The pad token is `padding` or, if it is None, the first eos token, or 0 without one.
         """
         if self.vocab is None:
             raise ZooError(
@@ -84,7 +84,7 @@ class Embedding(Component, nn.Module, ABC):
         if self.padding in eos_ids:
             relation = "differ from" if isinstance(eos, int) else "not contain"
             raise ZooError(f"eos ({eos}) must {relation} padding ({self.padding})")
-        return eos_ids[0] if self.padding is None else self.padding
+        return next(iter(eos_ids), 0) if self.padding is None else self.padding
 
     def unembed(self, states: Tensor) -> Tensor:
         """Compute logits [..., V] of states [..., D] with the embedding matrix.

@@ -27,6 +27,8 @@ class Filter(Component, ABC):
     kind: ClassVar[str] = "filter"
     min_vocab: int = 0
     """The smallest vocabulary that has all token IDs in its parameters."""
+    at_max_length: ClassVar[bool] = False
+    """Whether it is applied only to the last token before the maximum length of an item."""
 
     @abstractmethod
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,17 @@ class Importer(abc.ABC):
     def matches(self, config: Config) -> bool:
         """Return whether this importer supports the model type of a config."""
 
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        """Return the config with information from other files of the folder, but not its weights.
+
+        It is called before the weights of a repository are downloaded, and it should raise ZooError
+        for what these files have and the importer does not support. `ignore` are keys that the user
+        leaves out; `config` does not have them.
+        """
+        return config
+
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        """Return the config with information from other files of the folder or from the tensors.
+        """Return the config of `read_folder` with information from the tensors.
 
         `weights` has the shape and dtype of every tensor and reads single tensors on request.
         """
@@ -104,3 +113,8 @@ class Importer(abc.ABC):
     def files(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return further JSON files of an export: relative path to content."""
         return {}
+
+    def exported_files(self, spec: Mapping[str, Any], original: Config) -> Mapping[str, Any]:
+        """Return further JSON files of an export, which may depend on the config the model was
+        imported with, or empty; by default `files`."""
+        return self.files(spec)

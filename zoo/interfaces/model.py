@@ -33,6 +33,9 @@ class GenerationInputs:
     Shapes:
         prompt [B, P]: tokens to continue, starting with bos, right-padded; only bos if None;
         lengths [B]: length of each prompt; derived from the padding if None.
+
+    Attributes:
+        generates_padding: whether the padding token can be generated, as any other token.
     """
 
     decoder: Decoder
@@ -42,6 +45,7 @@ class GenerationInputs:
     pad: int
     prompt: torch.Tensor | None = None
     lengths: torch.Tensor | None = None
+    generates_padding: bool = False
 
     @property
     def eos_ids(self) -> tuple[int, ...]:

@@ -35,6 +35,12 @@ class Position(Component, nn.Module, ABC):
     """Whether it rotates queries and keys, which requires a scorer with `supports_rotary`."""
     requires_inner_product: bool = False
     """Whether its score bias requires a scorer with `supports_rotary`."""
+    switch_lengths: tuple[int, ...] = ()
+    """Lengths above which texts are rotated in another way, at all positions; see `for_length`."""
+
+    def for_length(self, length: int) -> Position:
+        """Return the position that rotates queries and keys of texts of ``length`` tokens."""
+        return self
 
     @property
     def has_bias(self) -> bool:

@@ -24,7 +24,8 @@ class SearchConfig:
         max_length: maximum number of generated tokens, including eos.
         pad: ID of the padding token.
         eos_ids: IDs of the end tokens [E].
-        pad_ends: whether the padding token is an end token; otherwise it is never selected.
+        selects_pad: whether the padding token can be selected, because it is an end token or one
+            that the model generates.
     """
 
     batch: int
@@ -33,7 +34,7 @@ class SearchConfig:
     max_length: int
     pad: int
     eos_ids: Tensor
-    pad_ends: bool = False
+    selects_pad: bool = False
 
     def is_eos(self, tokens: Tensor) -> Tensor:
         """Return which tokens [...] are eos."""

@@ -53,44 +53,16 @@ function loadIndex() {
   return loading;
 }
 
-/** Return [weight, page number] of the pages that have every term, best first. */
-function find(terms) {
-  const { words } = window.zooSearch;
-  let found = null;
-  for (const term of terms) {
-    const weights = new Map();
-    for (const [word, pages] of Object.entries(words)) {
-      if (!word.startsWith(term)) continue;
-      const factor = word === term ? 3 : 1;
-      for (let i = 0; i < pages.length; i += 2) {
-        const weight = factor * pages[i + 1];
-        weights.set(pages[i], Math.max(weight, weights.get(pages[i]) || 0));
-      }
-    }
-    const before = found;
-    found = new Map();
-    for (const [page, weight] of weights) {
-      if (before === null) found.set(page, weight);
-      else if (before.has(page)) found.set(page, before.get(page) + weight);
-    }
-  }
-  const title = (page) => window.zooSearch.pages[page][1].toLowerCase();
-  return [...(found || [])]
-    .map(([page, weight]) => [title(page) === terms.join(" ") ? Infinity : weight, page])
-    .sort((a, b) => (a[0] === b[0] ? 0 : b[0] - a[0]));
-}
-
 function show(query) {
-  const terms = query.toLowerCase().split(/\s+/).filter((term) => term.length > 1);
   const panel = byId("site-results");
-  panel.hidden = terms.length === 0;
+  panel.hidden = query.length < 2;
   panel.replaceChildren();
-  if (terms.length === 0) return;
-  const matches = find(terms).slice(0, 12);
+  if (query.length < 2) return;
+  const matches = searchPages(window.zooSearch, query).slice(0, 12);
   const status = document.createElement("p");
   status.textContent = matches.length ? `Pages about “${query}”` : `No page has “${query}”`;
   panel.append(status);
-  for (const [, number] of matches) {
+  for (const number of matches) {
     const [address, title, summary] = window.zooSearch.pages[number];
     const link = document.createElement("a");
     link.href = top_ + address;

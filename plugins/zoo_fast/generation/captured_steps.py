@@ -75,6 +75,11 @@ class CapturedSteps:
         )
 
     @property
+    def generator(self) -> torch.Generator | None:
+        """The generator whose random numbers the steps draw, None without one."""
+        return self._request.generator
+
+    @property
     def reason(self) -> str | None:
         """The reason why the step could not be captured, None if it was or was not yet."""
         if self._graph is None:

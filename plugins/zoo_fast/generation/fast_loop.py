@@ -193,20 +193,51 @@ class FastLoop(DecodingLoop):
 
     def further_steps(self, state: DecodeState) -> Iterator[DecodeState]:
         """Yield the state after each further step; has no end."""
-        known = self._inspect(), self._settings
-        captured = captured_steps(self.decoder, self.request, state, *known)
+        # Captured steps are not used by other calls before this iterator is deleted.
+        steps = self._equal_steps(state)
+        while not self.restarts(state.search) and not self._filters_last(state.search.cur_len):
+            state = next(steps)
+            yield state
+        state = self.step(state)
+        yield state
+        yield from self.further_steps(state)
+
+    def _equal_steps(self, state: DecodeState) -> Iterator[DecodeState]:
+        """Yield the states after steps with the same shapes and filters."""
+        request = self._request_at(state.search.cur_len)
+        captured = captured_steps(self.decoder, request, state, self._inspect(), self._settings)
         if captured is not None:
-            yield from captured.run(self.request, state)
+            for after in captured.run(request, state):
+                if captured.generator is not self.request.generator:
+                    # Ordinary steps after captured ones continue with their random numbers.
+                    self.request = replace(self.request, generator=captured.generator)
+                yield after
         while True:
             state = self.step(state)
             yield state
 
+    def _request_at(self, cur_len: int) -> DecodeRequest:
+        """Return the options of the next step: before the last one, without filters of the last
+        token, which would be computed in each step."""
+        filters = [each for each in self.request.filters if not each.at_max_length]
+        if len(filters) == len(self.request.filters) or self.prompts.suffix.shape[1]:
+            return self.request
+        if self._filters_last(cur_len):
+            return self.request
+        return replace(self.request, filters=filters)
+
+    def _filters_last(self, cur_len: int) -> bool:
+        """Whether the next token is the last one of all items, and has filters of its own."""
+        is_last = cur_len + 1 == self.prompts.prefix.shape[1] + self.prompts.steps
+        return is_last and any(each.at_max_length for each in self.request.filters)
+
     def first(self) -> DecodeState:
-        if not selects_first(self.request):
+        request = self._request_at(self.prompts.prefix.shape[1])
+        if not selects_first(request):
             return super().first()
         with self._packed.use():
-            self._settings = settings_of(self.request, self.prompts)
-            found = self._prompt_pass().first(self.request, self._settings)
+            self._settings = settings_of(request, self.prompts)
+            found = self._prompt_pass().first(request, self._settings)
         return found if isinstance(found, DecodeState) else self.start_search(*found)
 
     def process_prompts(self) -> tuple[Tensor, State]:
@@ -233,5 +264,6 @@ class FastLoop(DecodingLoop):
             return super().step(before)
 
     def advance(self, before: DecodeState, logits: Tensor, state: State) -> DecodeState:
-        selected = select_next(before.search, logits, self.request, before.prompts)
+        request = self._request_at(before.search.cur_len)
+        selected = select_next(before.search, logits, request, before.prompts)
         return update(before, selected, state)

@@ -25,8 +25,8 @@ class KnownSampler:
             log-probabilities of the whole vocabulary; it is not used with filters of several
             hypotheses. A random sampler takes the random numbers of `Sampler.select` from the
             generator. Finished hypotheses continue with padding of log-probability 0; otherwise
-            padding is not selected, unless ``search.task.pad_ends``. It returns None if it does not
-            apply.
+            padding is not selected, unless ``search.task.selects_pad``. It returns None if it does
+            not apply.
         keeps_items: whether the items have to stay in the batch, because the sampler is random or
             has tensors of the items outside its state.
     """

@@ -34,7 +34,7 @@ def step_limit(decoder: Decoder) -> int | None:
 
 @ByClass
 def source_limit(encoder: Encoder) -> int | None:
-    """Return the length of the longest source that an encoder accepts."""
+    """Return the length up to which a source may be padded."""
 
 
 def shares_graphs(device: torch.device) -> bool:

@@ -121,7 +121,7 @@ def pad_prompts(
     """
     P, ragged = prompts.prefix.shape[1] + prompts.suffix.shape[1], prompts.suffix.shape[1] > 0
     padded = _padded_length(decoder, prompts, P) if share_graphs else P
-    if not _processes_together(request) if ragged else padded == P:
+    if not _processes_together(decoder, prompts, request) if ragged else padded == P:
         return None
     process = find_padded(decoder, prompts.prefix.device)
     if process is None:
@@ -143,15 +143,20 @@ def _padded_length(decoder: Decoder, prompts: PromptBatch, P: int) -> int:
     length, limit = prompt_length(P), step_limit(decoder)
     if P == 1 or limit is None:
         return P
+    limit = decoder.max_steps(P, limit)
     return length if length <= limit and length * len(prompts.prefix) <= MAX_TOKENS else P
 
 
-def _processes_together(request: DecodeRequest) -> bool:
+def _processes_together(decoder: Decoder, prompts: PromptBatch, request: DecodeRequest) -> bool:
     """Whether the outputs of prompts of different lengths are those of the reference loop.
 
-    There random samplers draw numbers in forced steps too, and filters get the tokens of each item
-    without padding.
+    There random samplers draw numbers in forced steps too, filters get the tokens of each item
+    without padding, and the decoder restarts when its texts, which are of the same length, pass
+    `Decoder.max_steps`.
     """
+    steps = prompts.total_length - 1
+    if decoder.max_steps(prompts.prefix.shape[1], steps) < steps:
+        return False
     is_random = known_sampler(request.sampler).keeps_items
     return not is_random and all(ignores_repeats(each) for each in request.filters)
 

@@ -75,7 +75,7 @@ class PromptPass:
         it, and not reordered. If the vocabulary of the prompts is not that of the logits, the
         prompts are to be validated first: the result is that of `logits`.
         """
-        tensors, (structure, task) = self._call(_select_first, settings)
+        tensors, (structure, task) = self._call(_select_first, settings, self.prompts.total_length)
         state = unflatten_state(tensors, structure)
         if task is None:
             return tensors["logits"], state
@@ -86,7 +86,7 @@ class PromptPass:
         return DecodeState(self.prompts, search, state, tensors["invalid"])
 
     def _call(
-        self, function: Function, *arguments: SearchSettings
+        self, function: Function, *arguments: SearchSettings | int
     ) -> tuple[dict[str, Tensor], Any]:
         prompts, padded, device = self.prompts, self.padded, self.prompts.prefix.device
         memory, S = self.memory, self.memory.mask.shape[1]
@@ -107,7 +107,7 @@ class PromptPass:
             function,
             given,
             vocab_size(self.decoder),  # a graph of fewer tokens is not started
-            prompts.total_length - 1,
+            self.decoder.max_steps(prompts.prefix.shape[1], prompts.total_length - 1),
             None if padded is None else Padding(padded.process, padded.ragged),
             *arguments,
             inspect=self.inspect,
@@ -135,6 +135,7 @@ def _process(
 
     Args:
         vocab: the vocabulary size of the prompts, if it is known; each has its own graphs.
+        steps: those of the state of the decoder.
     """
     state = decoder.start(unflatten_memory(inputs), steps=steps)
     if padding is None:
@@ -154,6 +155,7 @@ def _select_first(
     steps: int,
     padding: Padding | None,
     settings: SearchSettings,
+    columns: int,
 ) -> tuple[dict[str, Tensor], tuple[State, SearchConfig | None]]:
     """Return the tensors of the decoder's state and of the search after the selection of the first
     tokens, and what else both consist of.
@@ -164,7 +166,7 @@ def _select_first(
     if vocab != tensors["logits"].shape[-1]:
         return tensors, (structure, None)
     logits, request = tensors.pop("logits"), settings.request
-    prompts = _build_prompts(inputs, settings, steps + 1)
+    prompts = _build_prompts(inputs, settings, columns)
     search = init_search(request.sampler, prompts, vocab)
     if "cur_len" in inputs:
         search = FixedSearch(**vars(search) | {"cur_len": inputs["cur_len"]})
@@ -191,6 +193,12 @@ def _build_prompts(
     if max_length is None:
         max_length = inputs["max_length"]
     prompts = PromptBatch(
-        prefix, suffix, forced_lengths, settings.eos_ids, settings.pad, max_length
+        prefix,
+        suffix,
+        forced_lengths,
+        settings.eos_ids,
+        settings.pad,
+        max_length,
+        settings.selects_pad,
     )
     return RoomyPrompts.of(prompts, columns)

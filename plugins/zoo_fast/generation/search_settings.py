@@ -9,6 +9,7 @@ from typing import Any
 
 from zoo.acceleration import accelerate, is_accelerated, plain_class
 from zoo.generation.prompts import PromptBatch
+from zoo.interfaces import Component
 from zoo.plugin import DecodeRequest
 from zoo_fast.generation.known_samplers import is_known
 
@@ -20,6 +21,7 @@ class SearchSettings:
     Attributes:
         eos_ids: the end tokens.
         pad: the padding token.
+        selects_pad: whether it can be selected.
         max_length: the number of new tokens; None for samplers of known classes, for which it is a
             tensor.
         components: the parameters of the sampler and of the filters.
@@ -29,6 +31,7 @@ class SearchSettings:
 
     eos_ids: tuple[int, ...]
     pad: int
+    selects_pad: bool
     max_length: int | None
     components: Hashable
     request: DecodeRequest = field(compare=False)
@@ -41,7 +44,8 @@ def settings_of(request: DecodeRequest, prompts: PromptBatch) -> SearchSettings:
     sampler, *filters = map(_copy, parts, components)
     kept = replace(request, sampler=sampler, filters=tuple(filters), generator=None)
     max_length = None if is_known(request.sampler) else prompts.max_length
-    return SearchSettings(prompts.eos_ids, prompts.pad, max_length, components, kept)
+    eos_ids, pad, selects_pad = prompts.eos_ids, prompts.pad, prompts.selects_pad
+    return SearchSettings(eos_ids, pad, selects_pad, max_length, components, kept)
 
 
 def _copy(component: Any, parameters: Hashable) -> Any:
@@ -58,8 +62,15 @@ def parameters_of(component: Any) -> Hashable:
     A copy has no accelerations.
     """
     try:
-        values = tuple(sorted(vars(copy.copy(component)).items()))
+        values = tuple(sorted((k, _key(v)) for k, v in vars(copy.copy(component)).items()))
         hash(values)
     except TypeError:
         return component  # type: ignore[no-any-return]
     return plain_class(component), is_accelerated(component), values
+
+
+def _key(value: Any) -> Any:
+    """Return the parameters of components in an attribute, another value itself."""
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
+    return parameters_of(value) if isinstance(value, Component) else value

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from torch import Tensor
 
 from zoo.generation import search as reference
 from zoo.generation.prompts import PromptBatch
-from zoo.generation.search import NextTokens, force_prompts
-from zoo.plugin import DecodeRequest, Filter, SearchState
+from zoo.generation.search import NextTokens, apply_filters, force_prompts
+from zoo.plugin import DecodeRequest, SearchState
 from zoo_fast.generation.known_filters import is_capturable
 from zoo_fast.generation.known_samplers import known_sampler
 
@@ -26,7 +25,8 @@ def select_next(
     """
     if request.filters and logits.shape[1] == 1:
         plain = replace(request, filters=())
-        filtered = select_next(search, _filter(logits, search, request.filters), plain, prompts)
+        scores = apply_filters(request.filters, logits.float(), search)
+        filtered = select_next(search, scores, plain, prompts)
         return filtered._replace(nan_or_inf=~(logits.amax(dim=-1) < math.inf))
     step = None if request.filters else known_sampler(request.sampler).step
     selected = None if step is None else step(request.sampler, logits, search, request.generator)
@@ -39,11 +39,3 @@ def can_capture(request: DecodeRequest) -> bool:
     """Whether the selection can be captured in a CUDA graph."""
     filters = request.filters
     return not filters or (request.sampler.width == 1 and all(map(is_capturable, filters)))
-
-
-def _filter(logits: Tensor, search: SearchState, filters: Sequence[Filter]) -> Tensor:
-    tokens = search.seen_tokens()
-    filtered = logits.float()
-    for each in filters:
-        filtered = each(filtered, tokens)
-    return filtered

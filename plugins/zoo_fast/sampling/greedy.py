@@ -29,7 +29,7 @@ def _step_on_cpu(logits: Tensor, search: SearchState) -> NextTokens:
     nan_or_inf = ~(maximum < math.inf)
     total = (logits - maximum[..., None]).exp_().sum(dim=-1)
     best = maximum
-    if not task.pad_ends and bool((tokens == task.pad).any()):
+    if not task.selects_pad and bool((tokens == task.pad).any()):
         is_pad = torch.arange(task.vocab, device=logits.device) == task.pad
         best, tokens = logits.masked_fill(is_pad, -math.inf).max(dim=-1)
     # The difference is NaN in a row of -inf.

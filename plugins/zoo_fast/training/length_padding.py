@@ -22,7 +22,8 @@ class LengthPadding:
     """Pads the lengths of token sequences to a multiple, which does not change the outputs.
 
     Only dimensions of keys with token IDs are padded, in all keys that have them. A padded length
-    is not longer than the positions of the model (`Position.max_positions`), and a dry run of the
+    is not longer than the positions of the model (`Position.max_positions`, and `switch_lengths`,
+    above which longer texts are not padded), and a dry run of the
     model without values finds other limits of its parts: if the model rejects the padded batch,
     or if it cannot be known that it accepts it, the batch keeps its own lengths.
     """
@@ -61,8 +62,10 @@ class LengthPadding:
 
 
 def max_positions(model: Model) -> int | None:
-    """Return the smallest number of positions of the parts of a model; None if unlimited."""
-    limits = [part.max_positions for part in model.modules() if isinstance(part, Position)]
+    """Return the smallest number of positions of the parts of a model, or of the tokens of texts
+    that are rotated as shorter ones; None if unlimited."""
+    parts = [part for part in model.modules() if isinstance(part, Position)]
+    limits = [n for part in parts for n in (part.max_positions, *part.switch_lengths)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 

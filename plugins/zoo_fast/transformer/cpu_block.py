@@ -59,13 +59,15 @@ class CpuBlock(Acceleration):
         *,
         position: Position | None,
         offset: int | Tensor = 0,
+        length: int | None = None,
         update_cache: UpdateCache | None = None,
         memory: Source = None,
         memory_mask: Mask | None = None,
     ) -> Tensor | Declined:
         if type(x) is not Tensor:  # a subclass may not support operations in place
             return Declined(f"the states are a {type(x).__name__}")
-        mask, position = target.restrict(mask), target.select_position(position)
+        mask = target.restrict(mask)
+        position = target.select_position(position, x.shape[1] if length is None else length)
 
         def attend_self(y: Tensor) -> Tensor:
             prepared: Mapping[str, Tensor]

@@ -97,6 +97,7 @@ class _Blocks:
         self.sources: Mapping[str, Tensor] = state.per_source
         self.mask = without_full_keys(Mask(keys=self.sources["mask"]))
         self.position, self.offset, self.packed = position, offset, packed
+        self.length = self.caches["0.keys"].shape[2]
 
     def run(self, index: int, block: Block, x: Tensor) -> Tensor:
         """Process one token x [R, 1, dim]."""
@@ -112,7 +113,7 @@ class _Blocks:
 
     def _attend(self, index: int, block: Block, x: Tensor) -> Tensor:
         """Attend from x [R, 1, dim] to the positions so far, after its key and value are cached."""
-        attention, position = block.attention, block.select_position(self.position)
+        attention, position = block.attention, block.select_position(self.position, self.length)
         layers = [(e.weight, e.bias) for e in (attention.query, attention.key, attention.value)]
         joint = self.packed.linear(x, *layers)
         joint = joint.view(joint.shape[0], -1, 1, attention.head_dim)  # [R, H + 2 Hkv, 1, D]

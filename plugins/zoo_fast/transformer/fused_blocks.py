@@ -40,6 +40,7 @@ class FusedBlock(Acceleration):
         *,
         position: Position | None,
         offset: int | Tensor = 0,
+        length: int | None = None,
         update_cache: UpdateCache | None = None,
         memory: Source = None,
         memory_mask: Mask | None = None,
@@ -47,7 +48,10 @@ class FusedBlock(Acceleration):
         reason = why_not_residual_norm(x, target.attention_norm)
         if reason is not None:
             return Declined(reason)
-        block = FusedCall(target, mask, position, offset, update_cache, memory, memory_mask)
+        length = x.shape[1] if length is None else length
+        block = FusedCall(
+            target, mask, position, offset, update_cache, memory, memory_mask, length=length
+        )
         return run_stack([block], x)
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
@@ -73,7 +77,9 @@ class EncoderBlocks(Acceleration):
         reason = why_not_residual_norm(x, blocks[0].attention_norm)
         if reason is not None:
             return Declined(reason)
-        return run_stack([FusedCall(each, mask, target.position) for each in blocks], x)
+        T = x.shape[1]
+        calls = [FusedCall(each, mask, target.position, length=T) for each in blocks]
+        return run_stack(calls, x)
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import encoder_calls
@@ -107,7 +113,9 @@ class DecoderBlocks(Acceleration):
         if is_fused and why_not_residual_norm(x, blocks[0].attention_norm) is None:
             return run_stack(
                 [
-                    FusedCall(block, mask, position, 0, None, source, source_mask)
+                    FusedCall(
+                        block, mask, position, 0, None, source, source_mask, length=x.shape[1]
+                    )
                     for block, source in zip(blocks, sources, strict=True)
                 ],
                 x,

@@ -42,7 +42,7 @@ def run_stack(calls: Sequence[FusedCall], x: Tensor) -> Tensor:
 
 
 class FusedCall:
-    """A call of a block without its input."""
+    """A call of a block without its input, for texts of a length."""
 
     def __init__(
         self,
@@ -53,9 +53,11 @@ class FusedCall:
         update_cache: UpdateCache | None = None,
         memory: Source = None,
         memory_mask: Mask | None = None,
+        *,
+        length: int,
     ) -> None:
         self.block, self.offset = block, offset
-        self.mask, self.position = block.restrict(mask), block.select_position(position)
+        self.mask, self.position = block.restrict(mask), block.select_position(position, length)
         self.update_cache, self.memory, self.memory_mask = update_cache, memory, memory_mask
 
     def norms_after(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:

@@ -106,6 +106,25 @@ class FusedDecoding(Acceleration, ProcessesPadded):
         tables = position_tables(target.position, steps, like)
         return CachedState(rows=rows, history=history, shared=shared, tables=tables)  # type: ignore[call-arg]
 
+    def restart(
+        self, target: TransformerDecoder, state: State, *, steps: int
+    ) -> CachedState | Declined:
+        if not isinstance(state, CachedState):
+            return Declined("the state is not that of the kernels")
+        target.check_steps(steps)
+        history = {
+            name: cache.new_zeros(*cache.shape[:2], steps, cache.shape[3])
+            for name, cache in state.history.items()
+        }
+        slots = state.rows[SLOTS]
+        own = torch.arange(len(slots), device=slots.device) % state.rows_per_source()
+        rows = {
+            "at": torch.zeros_like(state.rows["at"]),
+            SLOTS: own.to(slots.dtype)[:, None].expand(-1, steps).contiguous(),
+        }
+        tables = position_tables(target.position, steps, next(iter(history.values())))
+        return CachedState(rows=rows, history=history, shared=state.shared, tables=tables)  # type: ignore[call-arg]
+
     def step(
         self, target: TransformerDecoder, tokens: Tensor, state: State
     ) -> tuple[Tensor, State] | Declined:

@@ -47,9 +47,10 @@ def _rotary(position: Rotary, length: int, like: Tensor) -> Angles:
 
 
 def position_tables(position: Position | None, length: int, like: Tensor) -> dict[str, Tensor]:
-    """Return the vectors "added", and "cos" and "sin" of the angles, of the first positions."""
+    """Return the vectors "added", and "cos" and "sin" of the angles, of texts of a length."""
     if position is None:
         return {}
+    position = position.for_length(length)
     added = added_vectors(position, length, like)
     angles = rotation(position, length, like)
     tables = {} if added is None else {"added": added}

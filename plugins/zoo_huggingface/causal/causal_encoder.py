@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
 
 from zoo import ZooError, load_spec
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import MAPS, Config
 from zoo_huggingface.causal.causal_lm import CausalLMArchitecture
 from zoo_huggingface.config_fields import get_path, get_value
@@ -67,8 +66,8 @@ class CausalEncoderArchitecture(CausalLMArchitecture):
         path = MAPS / f"{self.map_name}.yaml"
         return _encoder_map(path) if self.is_encoder(config) else path
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        extended = super().read_folder(config, folder, ignore)
         if not self._is_encoder_folder(config, folder):
             return extended
         added: dict[str, Any] = {"has_tokenizer": (folder / "tokenizer.json").is_file()}
@@ -154,12 +153,12 @@ class CausalEncoderArchitecture(CausalLMArchitecture):
     def _is_encoder_folder(self, config: Config, folder: Path) -> bool:
         return self.is_encoder(config) or (folder / "modules.json").is_file()
 
-    def _read_generation(self, folder: Path, config: Config) -> dict[str, Any]:
-        return (
-            {}
-            if self._is_encoder_folder(config, folder)
-            else super()._read_generation(folder, config)
-        )
+    def _read_generation(
+        self, folder: Path, config: Config, ignore: Collection[str]
+    ) -> dict[str, Any]:
+        if self._is_encoder_folder(config, folder):
+            return {}
+        return super()._read_generation(folder, config, ignore)
 
 
 def _encoder_map(path: Path) -> dict[str, Any]:

@@ -1,12 +1,9 @@
 """Base class of decoder-only language models: special tokens and output."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.causal.rope import warn_of_long_factors
 from zoo_huggingface.config_fields import RequiredValue, get_eos_ids, get_path, get_value
 
 
@@ -24,25 +21,20 @@ class CausalLMArchitecture(Architecture):
     causal_values: ClassVar[tuple[RequiredValue, ...]] = (
         RequiredValue("is_causal", True, "only causal attention is supported"),
     )
+    harmless_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {"is_decoder": (True,)}
     tied_weight_names = ("lm_head.weight",)
     adds_bos: ClassVar[bool]
     """Whether its tokenizer prepends the start token."""
     tied_by_default: ClassVar[bool]
     """The default of ``tie_word_embeddings``."""
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
-        model = self.spec(extended)["model"]
-        warn_of_long_factors(model.get("decoder", model.get("encoder")).get("position", {}))
-        return extended
-
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
-        model, eos = spec["model"], get_eos_ids(config)
+        model, eos = spec["model"], get_eos_ids(config, self.default("eos_token_id"))
         pad = config.get("tokenizer_padding", get_value(config, "pad_token_id", int, None))
         # An end token that also pads is not padding; -1 in older configs means none.
         model["embedding"]["padding"] = None if pad in (*eos, -1) else pad
         model["bos"] = get_value(config, "bos_token_id", int, None) if self.adds_bos else None
-        model["eos"] = eos if len(eos) > 1 else eos[0]
+        model["eos"] = eos if len(eos) > 1 else next(iter(eos), None)
         model["decoder"]["output"] = {"tied": not config.get("untied", not self.is_tied(config))}
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:

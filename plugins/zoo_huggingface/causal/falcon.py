@@ -59,6 +59,10 @@ class Falcon(CausalLMArchitecture):
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {"transformers does not read it": "apply_residual_connection_post_layernorm"}
     )
+    harmless_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        **CausalLMArchitecture.harmless_values,
+        "ff_factor": (4,),
+    }
     required_values = (
         *CausalLMArchitecture.causal_values,
         RequiredValue("alibi", False, "ALiBi with slopes in bfloat16 is not supported"),

@@ -1,10 +1,9 @@
 """Gemma 3: Gemma 2 with norms of queries and keys, and other positions in layers with windows."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal.gemma import BOTH_SIDES, gemma_template
 from zoo_huggingface.causal.gemma2 import Gemma2
@@ -55,14 +54,14 @@ class Gemma3(Gemma2):
     def matches(self, config: Config) -> bool:
         return config.get("model_type") in (self.name, _WITH_IMAGES)
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
         if config.get("model_type") == _WITH_IMAGES:
             raise config_error(
                 "model_type",
                 _WITH_IMAGES,
                 f"a Gemma 3 that reads images is not supported; that of texts is '{self.name}'",
             )
-        return super().extend_config(config, folder, weights)
+        return super().read_folder(config, folder, ignore)
 
     def is_causal(self, config: Config) -> bool:
         return config.get(BOTH_SIDES) is not True

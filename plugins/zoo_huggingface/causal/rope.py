@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from zoo import ZooError, ZooWarning
+from zoo import ZooError
 from zoo_huggingface.config_fields import config_error, get_mapping, get_value
 
 Config = Mapping[str, Any]
@@ -184,16 +183,3 @@ def _numbers(rope: Config, key: str) -> list[float]:
     if not isinstance(values, list) or any(type(value) not in (int, float) for value in values):
         raise config_error(key, values, "it should be a list of numbers")
     return [float(value) for value in values]
-
-
-def warn_of_long_factors(position: Mapping[str, Any]) -> None:
-    """Warn of texts for which transformers uses other factors of LongRoPE."""
-    scaling = position.get("scaling", {})
-    if scaling.get("length", 0) > scaling.get("original_length", 0):
-        warnings.warn(
-            f"longrope: the factors of contexts above {scaling['original_length']} tokens are used "
-            f"for all texts; transformers uses others for shorter ones. Set length to "
-            f"{scaling['original_length']} in a spec to use those",
-            ZooWarning,
-            stacklevel=2,
-        )

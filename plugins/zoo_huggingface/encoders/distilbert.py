@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zoo_huggingface.config_fields import ConfigField, RequiredValue
+from zoo_huggingface.config_fields import ConfigField
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.encoders.bert import ENCODER, TIED
 from zoo_huggingface.encoders.encoder_importer import EncoderImporter
@@ -43,13 +43,15 @@ class DistilBert(EncoderImporter):
         ConfigField("max_position_embeddings", "model.encoder.position.length", int, 512),
         ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
-    required_values = (
-        TIED,
-        RequiredValue("sinusoidal_pos_embds", False, "only learned positions are supported"),
-    )
+    required_values = (TIED,)
     ignored_keys: ClassVar[Mapping[str, str]] = {
         **EncoderImporter.ignored_keys,
-        **ignored_keys({"heads of other tasks use it": "qa_dropout"}),
+        **ignored_keys(
+            {
+                "heads of other tasks use it": "qa_dropout",
+                "it affects initialisation only": "sinusoidal_pos_embds",
+            }
+        ),
     }
     aliases: ClassVar[Mapping[str, str]] = {
         "hidden_size": "dim",

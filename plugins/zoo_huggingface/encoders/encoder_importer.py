@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -102,6 +102,13 @@ class EncoderImporter(Architecture):
         is_text = self._head_of(config) == "masked-lm" or "sentence" in config
         return found if is_text else {key: found[key] for key in found if key == "source"}
 
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        config = super().read_folder(config, folder, ignore)
+        added: dict[str, Any] = {"has_tokenizer": (folder / "tokenizer.json").is_file()}
+        if (folder / "modules.json").is_file():
+            added |= read_sentence_config(folder)
+        return {**config, **added}
+
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
         config = super().extend_config(config, folder, weights)
         if config["untied"]:
@@ -109,12 +116,13 @@ class EncoderImporter(Architecture):
                 f"'{self.tied_weight_names[0]}' differs from '{self.embedding_key}'; "
                 "they should be shared"
             )
-        added: dict[str, Any] = {"has_tokenizer": (folder / "tokenizer.json").is_file()}
-        if any(name.endswith(_POOLERS) for name in weights.metas):
-            added["pooler"] = True
-        if (folder / "modules.json").is_file():
-            added |= read_sentence_config(folder)
-        return {**config, **added}
+        has_pooler = any(name.endswith(_POOLERS) for name in weights.metas)
+        return {**config, "pooler": True} if has_pooler else config
+
+    def check_required(self, config: Config) -> None:
+        if self._head_of(config) != "masked-lm":  # the others have no table to share
+            config = {key: config[key] for key in config if key != "tie_word_embeddings"}
+        super().check_required(config)
 
     def set_padding(self, spec: dict[str, Any], config: Config) -> None:
         # Only the tokenizer's padding is masked in transformers; that of the config has no effect.

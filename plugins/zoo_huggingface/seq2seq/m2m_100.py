@@ -22,6 +22,7 @@ class M2M100(EncoderDecoder):
     padding token's ID (Fan et al. 2020; NLLB Team 2022)."""
 
     name = "m2m_100"
+    generates_padding = False
     model_classes = ("M2M100ForConditionalGeneration",)
     template = tied_template(
         transformer_template(

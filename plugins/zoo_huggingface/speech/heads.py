@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import MAPS, Architecture, Config
 from zoo_huggingface.config_fields import config_error, get_value
 from zoo_huggingface.labels import read_labels, write_labels
@@ -51,9 +50,9 @@ class SpeechEncoderImporter(Architecture):
         content["rename"] |= names
         return content
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
         found = bool(self.tokenizers(folder, config))
-        return {**super().extend_config(config, folder, weights), "has_tokenizer": found}
+        return {**super().read_folder(config, folder, ignore), "has_tokenizer": found}
 
     def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path | Mapping[str, Any]]:
         """Return the tokenizer of the targets: ``tokenizer.json``, or made of ``vocab.json``."""

@@ -1,10 +1,9 @@
 """Speech2Text of fairseq."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -66,6 +65,7 @@ class Speech2Text(Architecture):
         ConfigField("init_std", "model.target.std", float, 0.02),
     )
     generates = True
+    generates_padding = False
     start_keys = ("decoder_start_token_id",)
     used_keys = (
         *("eos_token_id", "feature_extractor"),
@@ -89,8 +89,8 @@ class Speech2Text(Architecture):
         RequiredValue("input_channels", 1, "audio should have one channel"),
     )
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        return {**super().extend_config(config, folder, weights), **read_filter_bank(folder)}
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        return {**super().read_folder(config, folder, ignore), **read_filter_bank(folder)}
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]

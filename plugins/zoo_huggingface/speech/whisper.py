@@ -1,10 +1,9 @@
 """Whisper."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
     ConfigField,
@@ -95,8 +94,8 @@ class Whisper(Architecture):
         RequiredValue("tie_word_embeddings", True, "the output should share the table"),
     )
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        result = dict(super().extend_config(config, folder, weights))
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        result = dict(super().read_folder(config, folder, ignore))
         generation = dict(result["generation"])
         if generation.get("forced_decoder_ids") is None:
             generation["forced_decoder_ids"] = config.get("forced_decoder_ids")

@@ -4,13 +4,20 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Config
-from zoo_huggingface.config_fields import ConfigField, config_error, get_path, get_value
+from zoo_huggingface.config_fields import (
+    ConfigField,
+    config_error,
+    get_mapping,
+    get_path,
+    get_value,
+)
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import transformer_template
 from zoo_huggingface.vision.two_towers import (
     IMAGE,
     TEXT,
     TwoTowerImporter,
+    nest,
     part_keys,
     tower_fields,
 )
@@ -18,6 +25,8 @@ from zoo_huggingface.vision.two_towers import (
 _EOS, _EOS_PATH = f"{TEXT}.eos_token_id", "model.target.eos"
 _DEFAULT_EOS, _OLD_EOS = 49407, 2
 """That of the config class, and that of old configs, which is wrong: texts end with the highest."""
+_PART_KEYS = {TEXT: f"{TEXT}_dict", IMAGE: f"{IMAGE}_dict"}
+"""Configs of the parts in files of early versions, which replace the others."""
 
 
 class CLIP(TwoTowerImporter):
@@ -78,6 +87,25 @@ class CLIP(TwoTowerImporter):
             }
         ),
     }
+
+    def spec(self, config: Config) -> dict[str, Any]:
+        return super().spec(self._merge_parts(config))
+
+    def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        return super().config(spec, self._merge_parts(original))
+
+    def _merge_parts(self, config: Config) -> dict[str, Any]:
+        """Return a config without the other configs of its parts.
+
+        As in transformers, keys that they do not have get the default of the config class.
+        """
+        merged = {key: value for key, value in config.items() if key not in _PART_KEYS.values()}
+        for part, key in _PART_KEYS.items():
+            if config.get(key) is not None:
+                defaults = nest(self._defaults)[part]
+                given = get_mapping(config, key)
+                merged[part] = {**get_mapping(config, part), **defaults, **given}
+        return merged
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)

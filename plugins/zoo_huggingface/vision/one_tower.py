@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo import ZooError
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import ConfigField, config_error, get_path
 from zoo_huggingface.vision.two_towers import TwoTowerImporter
@@ -64,8 +63,8 @@ class OneTowerImporter(Architecture):
 class TextTower(OneTowerImporter):
     """Encoder of texts."""
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        extended = super().read_folder(config, folder, ignore)
         return {**extended, "has_tokenizer": (folder / "tokenizer.json").is_file()}
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from zoo import ZooError
-from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import ConfigField, config_error, get_mapping, get_path
 from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, OLDER_DEFAULTS, ignored_keys
@@ -80,8 +79,8 @@ class TwoTowerImporter(TextImageImporter):
     padding_path = "model.target.embedding.padding"
     unchecked_spec_paths = ("model.scale", "model.bias", "model.source.embedding.image_size")
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        extended = super().read_folder(config, folder, ignore)
         return {**extended, "has_tokenizer": (folder / "tokenizer.json").is_file()}
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:

@@ -56,6 +56,7 @@ class VisionEncoderDecoder(Architecture):
     model_classes = ("VisionEncoderDecoderModel",)
     preprocessor_kind = "image"
     generates = True
+    generates_padding = False
     start_keys = ("decoder_start_token_id",)
     padding_path = "model.target.padding"
     unchecked_spec_paths = ViT.unchecked_spec_paths
@@ -92,9 +93,15 @@ class VisionEncoderDecoder(Architecture):
     def map(self, config: Config) -> dict[str, Any]:
         encoder, decoder = _parts(config)
         content = _load(encoder.map(get_mapping(config, "encoder")), f"{encoder.name}.")
-        content["rename"].pop("out.{w:weight|bias}")
+        for head in ("out", "pooler"):
+            content["rename"].pop(f"{head}.{{w:weight|bias}}")
         content["drop"] = [
-            {"name": f"encoder.pooler.dense.{name}", "export": "zeros", "shape": shape}
+            {
+                "name": f"encoder.pooler.dense.{name}",
+                "export": "zeros",
+                "shape": shape,
+                "purpose": "a layer of the encoder that the model does not use",
+            }
             for name, shape in (("weight", ["$pooled", "$width"]), ("bias", ["$pooled"]))
         ]
         pooled = get_mapping(config, "encoder").get("pooler_output_size")

@@ -1,7 +1,7 @@
 """ViT, the Vision Transformer."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from zoo_huggingface.config_fields import (
 )
 from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.labels import read_labels, write_labels
-from zoo_huggingface.optional_head import OptionalHead
+from zoo_huggingface.optional_head import OptionalHead, is_headless
 from zoo_huggingface.preprocessor_files import warn_of_size
 from zoo_huggingface.templates import activation_field, transformer_template
 
@@ -67,17 +67,33 @@ class ViT(OptionalHead):
     ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
         {
             "it affects initialisation only": "initializer_range",
-            "heads of other tasks use it": "encoder_stride pooler_act pooler_output_size",
+            "heads of other tasks use it": "encoder_stride",
+            "another pooler is not imported": "pooler_act pooler_output_size",
             "the model has no tables to share": "tie_word_embeddings",
         }
     )
     tokens: ClassVar[int] = 1
     """Number of learned vectors before the patches."""
 
-    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        extended = super().extend_config(config, folder, weights)
+    def read_folder(self, config: Config, folder: Path, ignore: Collection[str] = ()) -> Config:
+        extended = super().read_folder(config, folder, ignore)
         warn_of_size(get_mapping(extended, "preprocessor"), config.get("image_size", 224))
         return extended
+
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
+        extended = super().extend_config(config, folder, weights)
+        if any(name.endswith("pooler.dense.weight") for name in weights.metas):
+            return {**extended, "pooler": True}
+        return extended
+
+    def spec(self, config: Config) -> dict[str, Any]:
+        spec = super().spec(config)
+        if is_headless(spec):
+            spec["model"]["pooler"] = bool(config.get("pooler")) and _is_square(config)
+        return spec
+
+    def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return {"pooler": is_headless(spec) and spec["model"].get("pooler", False)}
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]
@@ -114,3 +130,9 @@ class ViT(OptionalHead):
         classes = get_path(spec, "model.classes")
         if classes is not None:
             write_labels(config, spec, classes)
+
+
+def _is_square(config: Config) -> bool:
+    """Return whether the pooler is that of `features`: of the width of the states, with tanh."""
+    widths = (config.get("pooler_output_size"), config.get("hidden_size"))
+    return widths[0] in (None, widths[1]) and config.get("pooler_act", "tanh") == "tanh"

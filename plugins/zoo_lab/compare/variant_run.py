@@ -14,7 +14,7 @@ from zoo.training.callback import Callback
 from zoo.training.interruption import Interrupted
 from zoo.training.run_folder import CHECKPOINTS, MODEL_FILE
 from zoo_lab.reproduce.recipe_file import RecipeFile
-from zoo_lab.reproduce.recipe_run import RESULT_FILE, read_result, write_text
+from zoo_lab.reproduce.recipe_run import RESULT_FILE, read_result, write_result, write_text
 from zoo_lab.reproduce.result import SeedResult
 from zoo_lab.reproduce.seed_run import SeedOptions, SeedRun
 from zoo_lab.reproduce.tokenizers import train_tokenizers
@@ -89,7 +89,7 @@ def run_variant(task: RunTask, callback: Callback | None = None) -> None:
         text = str(error) if isinstance(error, ZooError) else traceback.format_exc()
         write_text(folder / ERROR_FILE, text.strip())
         raise
-    write_text(folder / RESULT_FILE, result.model_dump_json(indent=1))
+    write_result(folder / RESULT_FILE, result)
     (folder / ERROR_FILE).unlink(missing_ok=True)
     if not task.keep:
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from zoo.errors import DataError, ZooError
+from zoo.files import hash_file
 
 VARIABLE = "ZOO_DATA"
 """The environment variable with the folder of all data sets."""
@@ -102,9 +102,11 @@ def _problem(file: Path, expected: str) -> str | None:
     """Return what is wrong with a file, or None."""
     if not file.is_file():
         return f"{file.name} is missing"
-    with file.open("rb") as stream:
-        actual = hashlib.file_digest(stream, "sha256").hexdigest()
-    return None if actual == expected else f"{file.name} has another content than {SUMS} lists"
+    return (
+        None
+        if hash_file(file) == expected
+        else f"{file.name} has another content than {SUMS} lists"
+    )
 
 
 def _list_folders(root: Path) -> str:

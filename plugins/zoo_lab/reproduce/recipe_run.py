@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from zoo.errors import ZooError
-from zoo.files import atomic_write
+from zoo.files import atomic_write, has_recorded_hash, record_hash
 from zoo_lab.reproduce.data_check import check_data
 from zoo_lab.reproduce.recipe_file import RecipeFile
 from zoo_lab.reproduce.result import Reproduction, SeedResult, collect_figures
@@ -51,7 +53,7 @@ def run_recipe(
         if result is None or not result.is_final(options.max_seconds, options.examples):
             result = SeedRun(recipe, seed, path.parent, overrides, options).run()
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, result.model_dump_json(indent=1))
+            write_result(path, result)
         yield write_results(recipe, output)
 
 
@@ -78,10 +80,22 @@ def write_results(recipe: RecipeFile, output: Path) -> Reproduction:
 
 
 def read_result(path: Path) -> SeedResult | None:
-    """Return the results of a seed; None if there is no file."""
-    if not path.is_file():
+    """Return the results of a seed; None if there is no file, or it is damaged or was changed.
+
+    Files of previous versions have no recorded hash.
+    """
+    if not path.is_file() or has_recorded_hash(path) is False:
         return None
-    return SeedResult.model_validate_json(path.read_text(encoding="utf-8"))
+    try:
+        return SeedResult.model_validate_json(path.read_bytes())
+    except ValidationError:
+        return None
+
+
+def write_result(path: Path, result: SeedResult) -> None:
+    """Write the results of a seed, and record their hash."""
+    write_text(path, result.model_dump_json(indent=1))
+    record_hash(path)
 
 
 def write_text(path: Path, text: str) -> None:

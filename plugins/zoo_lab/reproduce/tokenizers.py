@@ -12,7 +12,7 @@ from typing import Any
 from zoo.data.reader import iterate_values
 from zoo.data.special_tokens import special_ids
 from zoo.data.tokenizer_training import train_on_texts
-from zoo.files import atomic_write, remove_link
+from zoo.files import has_recorded_hash, record_hash, remove_link
 from zoo.interfaces import Dataset, Model
 from zoo.spec.composition import build_on_meta
 from zoo.spec.spec import load_spec
@@ -40,30 +40,13 @@ def train_tokenizers(recipe: RecipeFile, folder: Path) -> list[str]:
         settings = [vars(options), spec.resolve()["train"]["data"], vocabulary]
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
         file = folder / f"{name}-{digest[:8]}.json"
-        if not _is_intact(file):
+        if not file.is_file() or file.is_symlink() or has_recorded_hash(file) is False:
             remove_link(file)
             _train(options, training.data.build(), model, file)
-            with atomic_write(_digest_file(file), follow_links=False) as temporary:
-                temporary.write_text(_digest(file), encoding="utf-8")
+            record_hash(file)
         for key in options.keys:
             overrides.append(f"preprocessing.{key}.tokenizer={json.dumps(str(file))}")
     return overrides
-
-
-def _digest_file(file: Path) -> Path:
-    return file.with_suffix(".sha256")
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _is_intact(file: Path) -> bool:
-    """Return whether a tokenizer exists and is as it was written."""
-    stored = _digest_file(file)
-    if not file.is_file() or file.is_symlink():
-        return False
-    return not stored.is_file() or stored.read_text(encoding="utf-8").strip() == _digest(file)
 
 
 def _vocabulary(model: Model, key: str) -> list[Any]:

@@ -1,5 +1,7 @@
 """Base class of the scalings of rotary angles."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -13,8 +15,8 @@ class RotaryScaling:
 
     .. math:: \theta_i = \theta^{-2i/d}
 
-    The frequencies may depend on parameters, but not on the length of a text: keys in a cache would
-    have been rotated with other frequencies.
+    The frequencies are the same for all texts up to a length. They may not depend on the length in
+    another way: keys in a cache would have been rotated with other frequencies.
 
     Args:
         dim: width that is rotated, d.
@@ -25,6 +27,10 @@ class RotaryScaling:
 
     magnitude: float = 1.0
     """Factor of rotated queries and keys."""
+    max_length: int | None = None
+    """Length of the longest texts that are scaled like this; None if all are."""
+    longer: RotaryScaling | None = None
+    """Scaling of longer texts."""
 
     def __init__(self, *, dim: FromParent[int]) -> None:
         self.dim = dim

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 import zoo
-from zoo.errors import ZooError, ZooWarning
+from zoo.errors import MissingExtra, ZooError, ZooWarning
 from zoo.evaluation.datasets import find_dataset
-from zoo.interfaces import Dataset, Preprocessor
+from zoo.interfaces import Dataset, Entry, Preprocessor
 from zoo.registry.component_registry import default_registry
 from zoo.spec.meta import skip_dynamo_import
 from zoo_ui.jobs.specs import check_data, replace_value
@@ -31,13 +31,21 @@ def starters(session: dict[str, Any], *, data: Any) -> list[dict[str, Any]]:
 
     The parameters are those of the example files of the dataset, whose names are to be replaced.
     """
+    return find_starters(data, default_registry().components(Dataset.kind))
+
+
+def find_starters(data: Any, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Return the starters with some datasets; those whose libraries are missing are left out."""
     found = []
-    for entry in default_registry().components(Dataset.kind):
+    for entry in entries:
         assert issubclass(entry.cls, Dataset)
-        settings = {"type": entry.name, **_example_settings(entry.cls)}
-        if "data" in settings:  # a part of another dataset
+        try:
+            settings = {"type": entry.name, **_example_settings(entry.cls)}
+            if "data" in settings:  # a part of another dataset
+                continue
+            sections = next(_passing(data, settings), None)
+        except MissingExtra:
             continue
-        sections = next(_passing(data, settings), None)
         if sections is not None:
             found.append({"dataset": entry.name, "summary": entry.summary, "sections": sections})
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +16,9 @@ from zoo.evaluation.evaluating import training_section
 from zoo.hub.models import read_header
 from zoo.interfaces import Examples, Model
 from zoo.spec.document import read_text
+from zoo_ui.bodies import read_fields
 
-_MAX_NAME = 80
+_MAX_NAME_BYTES = 120
 _FILE_KEYS = ("file", "nodes", "edges", "graphs")
 """The parameters of datasets that chosen files replace."""
 
@@ -29,13 +31,11 @@ def open_line(value: Mapping[str, Any]) -> Iterator[str]:
         value: ``{"text": ...}``, or ``{"file": ..., "content": ...}`` with the content in base64.
     """
     if "text" in value:
-        yield str(value["text"])
+        (text,) = read_fields(value, text=str)
+        yield text
         return
-    with tempfile.TemporaryDirectory(prefix="zoo-ui-") as folder:
-        try:
-            yield str(_write(value, Path(folder)))
-        except ZooError as error:  # the user knows the name of the file, not where it is kept
-            raise ZooError(str(error).replace(f"{folder}/", "")) from None
+    with _files({"file": value}) as paths:
+        yield str(paths["file"])
 
 
 @contextmanager
@@ -47,24 +47,46 @@ def open_dataset(model: str, value: Mapping[str, Any]) -> Iterator[tuple[Example
         value: ``{"data": ..., "files": ..., "example": ...}``: parameters of the dataset as YAML,
             files by parameter as those of `open_line`, and the number of the example.
     """
+    value = {"files": {}, "example": 1, **value}
+    data, files, number = read_fields(value, data=str, files=dict, example=int)
+    unknown = [key for key in files if key not in _FILE_KEYS]
+    if unknown:
+        known = ", ".join(f"'{key}'" for key in _FILE_KEYS)
+        raise ZooError(f"'{unknown[0]}' is not a file of a dataset; files are {known}")
     try:
-        settings = read_text(str(value["data"]), "dataset").data or {}
+        settings = read_text(data, "dataset").data or {}
     except SpecError as error:
         raise ZooError(str(error)) from None
     if not isinstance(settings, dict):
         raise ZooError("the dataset should be a mapping, such as 'type: graph'")
-    files: Mapping[str, Any] = value.get("files") or {}
-    with tempfile.TemporaryDirectory(prefix="zoo-ui-") as folder:
-        if files:
-            settings = {key: each for key, each in settings.items() if key not in _FILE_KEYS}
-        for key, file in files.items():
-            (Path(folder) / key).mkdir()
-            settings[key] = str(_write(file, Path(folder) / key))
-        examples = open_examples(model, settings)
-        number = int(value.get("example") or 1)
+    if files:
+        settings = {key: each for key, each in settings.items() if key not in _FILE_KEYS}
+    with _files(files) as paths:
+        examples = open_examples(model, settings | {key: str(paths[key]) for key in paths})
         if not 1 <= number <= len(examples):
             raise ZooError(f"example {number}: the dataset has {len(examples):,} examples")
         yield examples, number - 1
+
+
+@contextmanager
+def _files(values: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
+    """Give the paths of files by key, each in a folder of its own, until the end of the block.
+
+    Errors name a file as the user does, who does not know where it is kept.
+    """
+    with tempfile.TemporaryDirectory(prefix="zoo-ui-") as folder:
+        paths = {}
+        for number, (key, value) in enumerate(values.items()):
+            inner = Path(folder) / str(number)
+            inner.mkdir()
+            paths[key] = _write(value, inner)
+        try:
+            yield paths
+        except ZooError as error:
+            message = str(error)
+            for path in paths.values():
+                message = message.replace(f"{path.parent}/", "")
+            raise ZooError(message) from None
 
 
 def suggest_dataset(source: str, model: Model) -> dict[str, Any]:
@@ -82,11 +104,20 @@ def takes_graph(model: Model) -> bool:
     return any(isinstance(field.below, str) for field in schema.values())
 
 
-def _write(value: Mapping[str, Any], folder: Path) -> Path:
-    name = Path(str(value["file"])).name[-_MAX_NAME:]
-    path = folder / ("input" if name in ("", ".", "..") else name)
+def _write(value: Any, folder: Path) -> Path:
+    name, content = read_fields(value, file=str, content=str)
+    name = _kept_name(name)
     try:
-        path.write_bytes(base64.b64decode(value["content"], validate=True))
-    except (TypeError, ValueError):
-        raise ZooError(f"the content of {path.name} is not valid base64") from None
+        data = base64.b64decode(content, validate=True)
+    except ValueError:
+        raise ZooError(f"the content of {name} is not valid base64") from None
+    path = folder / name
+    path.write_bytes(data)
     return path
+
+
+def _kept_name(name: str) -> str:
+    """Return the last part of a name, and of a long one its end, which has the suffix."""
+    last = re.split(r"[/\\]", name.replace("\0", ""))[-1]
+    kept = last.encode()[-_MAX_NAME_BYTES:].decode(errors="ignore")
+    return "input" if kept in ("", ".", "..") else kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import zoo
@@ -17,6 +16,7 @@ from zoo.interfaces import Model
 from zoo_inspect.attending import view_output
 from zoo_inspect.page import page_text
 from zoo_inspect.passes import OutputOptions
+from zoo_ui.bodies import load_json, read_fields
 from zoo_ui.jobs.inputs import open_dataset, open_line, suggest_dataset, takes_graph
 
 _MAX_MODELS = 2
@@ -39,12 +39,16 @@ def describe(session: dict[str, Any], *, model: str) -> dict[str, Any]:
     }
 
 
-def run(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def run(session: dict[str, Any], *, body: bytes) -> dict[str, Any]:
     """Return what ``zoo generate`` or ``zoo predict`` prints for one input.
 
     Of an example with many positions, such as a graph, only the first are returned; ``total`` is
     their number.
+
+    Args:
+        body: the model and its input, as JSON.
     """
+    model, value = read_fields(load_json(body), model=str, input=dict)
     loaded = _load(session, model)
     task = _task(loaded)
     if task == "none":
@@ -73,8 +77,9 @@ def _run_line(model: Model, task: str, line: str) -> tuple[dict[str, Any], str |
     return {"hypotheses": [vars(each) for each in results[0]]}, unknown
 
 
-def attend(session: dict[str, Any], *, model: str, value: Mapping[str, Any]) -> str:
-    """Return the page of what ``zoo attend`` shows for one input."""
+def attend(session: dict[str, Any], *, body: bytes) -> str:
+    """Return the page of what ``zoo attend`` shows for one input, as `run` takes it."""
+    model, value = read_fields(load_json(body), model=str, input=dict)
     loaded = _load(session, model)
     if "data" in value:
         with open_dataset(model, value) as (examples, index):

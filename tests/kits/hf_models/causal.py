@@ -210,8 +210,7 @@ VALUES = {
         "rope_parameters": [
             _ROPES[0], {**_ROPES[0], "partial_rotary_factor": 0.5}, _ROPES[5], _ROPES[1],
         ],
-        # Longer texts, or no longer context: transformers uses other factors of longrope below it.
-        "original_max_position_embeddings": [2], "max_position_embeddings": [64],
+        "original_max_position_embeddings": [2, 12], "max_position_embeddings": [64],
     },
     "smollm3": ROPE_VALUES | {
         "no_rope_layers": [[1, 1, 0], [0, 0, 0], [1, 1, 1]], "num_hidden_layers": [2],

@@ -1,7 +1,11 @@
 """Every key of a config is imported, does not change the logits, or is rejected by name."""
 
+import json
+
 import pytest
+import torch
 import transformers as hf
+from hf_model_kit import compare_logits
 from hf_models import MODELS, SAME_CODE
 from hf_switch_kit import (
     ARCHITECTURES,
@@ -14,10 +18,10 @@ from hf_switch_kit import (
     switches,
 )
 
+from zoo.exchange.import_plan import plan_import
 from zoo_huggingface.config_fields import REQUIRED
-from zoo_huggingface.config_keys import OLDER_DEFAULTS, read_defaults
+from zoo_huggingface.config_keys import OLDER_DEFAULTS, UNREAD_KEYS, UNREAD_VALUES, read_defaults
 
-pytestmark = pytest.mark.filterwarnings("ignore:longrope")  # texts are long enough for it
 ATOL = 1e-4
 
 
@@ -31,12 +35,29 @@ def name(request):
     return request.param
 
 
+def unread(name):
+    """Return harmless values of keys that the config class does not have, and the importer's."""
+    known = {*IMPORTERS[name].known_keys, *read_defaults(name), *MODELS[name][1].to_dict()}
+    values = {key: 0.5 if "drop" in key or "init" in key else "other" for key in UNREAD_KEYS}
+    values |= {key: harmless[-1] for key, harmless in UNREAD_VALUES.items()}
+    unread = {key: value for key, value in values.items() if key not in known}
+    return unread | {key: value[0] for key, value in IMPORTERS[name].harmless_values.items()}
+
+
 def test_ignored_keys_do_not_change_the_logits(name, tmp_path):
     changes = dict(pair for pair in switches(name) if pair[0] in ignored(IMPORTERS[name]))
     assert len(changes) >= 3
+    changes |= unread(name)
     theirs = build_switched(name, changes)
     assert theirs is not None
     assert import_switched(name, theirs, tmp_path) < ATOL
+
+
+def test_other_values_of_such_keys_are_rejected_by_name(name):
+    for key in {**UNREAD_VALUES, **IMPORTERS[name].harmless_values}.keys() & unread(name).keys():
+        message = rejection(name, key, "other")
+        assert message is not None, key
+        assert f"'{key}' is \"other\"; only " in message
 
 
 @pytest.mark.parametrize("together", [6, pytest.param(1, marks=pytest.mark.slow)])
@@ -82,7 +103,21 @@ PUBLISHED = {
     },
     "xlm-roberta": {"output_past": True, "position_embedding_type": "absolute"},
     "electra": {"summary_activation": "gelu", "embedding_size": 6, "gradient_checkpointing": False},
-    "llama": {"is_llama_config": True, "rope_interleaved": False, "max_sequence_length": 2048},
+    "llama": {
+        "is_llama_config": True, "rope_interleaved": False, "max_sequence_length": 2048,
+        "use_flash_attn": True, "unk_token_id": 0, "is_decoder": True, "quantization_config": None,
+        "pretraining_tp": 1, "rope_scaling": None, "unsloth_fixed": True,
+    },
+    "phi3": {"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False},
+    "gpt_neox": {"attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0},
+    "falcon": {"ff_factor": 4},
+    "roberta": {
+        "sentence_transformers": {
+            "activation_fn": "torch.nn.modules.activation.Sigmoid", "version": "4.1.0.dev0",
+        },
+        "sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity",
+        "num_labels": 1, "id2label": {"0": "LABEL_0"},
+    },
     "opt": {"activation_dropout": 0.0, "prefix": "</s>", "output_projection": True},
     "bloom": {
         "attention_softmax_in_fp32": True, "bias_dropout_fusion": True, "n_embed": 12,
@@ -117,6 +152,34 @@ PUBLISHED = {
 def test_keys_of_published_configs_are_accepted(name):
     config = MODELS[name][1].to_dict() | {"architectures": None} | PUBLISHED[name]
     assert IMPORTERS[name].spec(config)["name"] == name
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"text_config": {"num_hidden_layers": 1}, "vision_config": {"hidden_act": "gelu"}},
+        {"text_config": {"eos_token_id": 5, "layer_norm_eps": 0.3}},
+    ],
+    ids=["equal", "other-layers", "other-end"],
+)
+def test_the_older_configs_of_clip_are_merged_as_in_transformers(tmp_path, changes):
+    config = MODELS["clip"][1]
+    small = {
+        part: getattr(config, part).to_diff_dict() for part in ("text_config", "vision_config")
+    }
+    older = {f"{part}_dict": {**small[part], **changes.get(part, {})} for part in small}
+    torch.manual_seed(0)
+    theirs = hf.CLIPModel(hf.CLIPConfig(**small, **older, projection_dim=6)).eval()
+    theirs.save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    merged = json.loads(file.read_text())
+    file.write_text(json.dumps({**merged, **small, **older}))
+
+    ours = plan_import(tmp_path).load().eval()
+
+    actual, expected = compare_logits("clip", ours, theirs)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
 
 
 def test_recorded_defaults_are_those_of_transformers(name):

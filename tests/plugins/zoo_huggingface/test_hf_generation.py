@@ -55,6 +55,24 @@ def test_several_end_tokens(config_file, tmp_path):
     assert "".join(pieces) == " ".join(map(str, expected[0]))
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_model_without_an_end_token(name, tmp_path):
+    theirs = hf_model(name)
+    theirs.config.eos_token_id = theirs.generation_config.eos_token_id = None
+    theirs.save_pretrained(tmp_path / "theirs")
+    file = tmp_path / "theirs" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": None}))
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
+    tokens = with_bos(ours, prompts(3))
+    found = theirs.generate(
+        tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=MAX_LENGTH,
+        do_sample=False, eos_token_id=None, pad_token_id=0,
+    )  # fmt: skip
+    assert generate_zoo(ours, tokens) == found[:, 5:].tolist()
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    assert json.loads((out / "config.json").read_text())["eos_token_id"] is None
+
+
 @pytest.mark.parametrize("beams", [1, 4])
 def test_continuations_of_fifty_prompts(pair, beams):
     ours, theirs = pair

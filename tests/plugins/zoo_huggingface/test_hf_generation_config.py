@@ -1,5 +1,6 @@
 """``generation_config.json`` gives sampler and filters, or is rejected by the key's name."""
 
+import copy
 import json
 
 import pytest
@@ -32,7 +33,7 @@ def generated(folder, name, rows):
     """Return the tokens that transformers generates by the generation config of the folder."""
     theirs = MODELS[name][0].from_pretrained(folder).eval()
     seq2seq = theirs.config.is_encoder_decoder
-    options = {"suppress_tokens": [PAD]} if seq2seq else {"pad_token_id": EOS}
+    options = {} if seq2seq else {"pad_token_id": EOS}
     start = 1 if seq2seq else rows.shape[1]
     with torch.no_grad():
         output = theirs.generate(
@@ -70,7 +71,7 @@ def test_the_spec_generates_as_transformers_by_its_generation_config(
 
 FORCED = [
     {"forced_bos_token_id": 7},
-    {"min_new_tokens": 6, "begin_suppress_tokens": list(range(3, 25))},
+    {"min_new_tokens": 6, "begin_suppress_tokens": [0, *range(3, 25)]},
     {"forced_bos_token_id": 7, "begin_suppress_tokens": list(range(3, 25)), "num_beams": 3},
     {"forced_bos_token_id": 7, "min_length": 9, "num_beams": 4, "length_penalty": 2.0},
 ]
@@ -131,12 +132,33 @@ def test_sampling(folder, tmp_path, changes, sampler):
     assert dict(model.spec["sampler"]) == expected
 
 
+COMBINED = [
+    {"temperature": 0.6, "top_k": 5, "top_p": 0.8},
+    {"top_p": 0.9},
+    {"temperature": 1.7, "top_k": 9, "top_p": 0.95, "min_p": 0.05, "typical_p": 0.7},
+    {"top_k": 0, "min_p": 0.2, "typical_p": 0.5},
+]
+
+
+@pytest.mark.parametrize("changes", COMBINED)
+def test_conditions_are_combined_as_in_transformers(folder, tmp_path, changes):
+    source = folder("llama", do_sample=True, **changes)
+    built = zoo.load_spec(import_and_load(source, tmp_path).spec).sections.sampler.build()
+    theirs = hf_model("llama")
+    config = copy.deepcopy(theirs.generation_config)
+    config.update(**{"do_sample": True, "top_k": 50, **changes})
+    processors = theirs._get_logits_processor(config, input_ids_seq_length=1)
+    logits = 3 * torch.randn(200, 31, generator=torch.Generator().manual_seed(0))
+    expected = processors(torch.zeros(200, 1, dtype=torch.long), logits.clone()).softmax(dim=-1)
+    actual = built.distribution(logits.log_softmax(dim=-1))
+    assert torch.equal(actual > 0, expected > 0)
+    torch.testing.assert_close(actual, expected, atol=1e-6, rtol=1e-5)
+
+
 NOTES = [
-    ({"do_sample": True, "top_p": 0.9}, r"'top_p' is used, and these are ignored: 'top_k' \(50\)"),
-    (
-        {"do_sample": True, "top_k": 0, "epsilon_cutoff": 0.1},
-        r"'temperature' is used.*'epsilon_cutoff' \(0.1\)",
-    ),
+    ({"do_sample": True, "epsilon_cutoff": 0.1}, "'epsilon_cutoff' is 0.1.*do not apply"),
+    ({"do_sample": True, "num_return_sequences": 3}, "'num_return_sequences' is 3"),
+    ({"remove_invalid_values": True}, "'remove_invalid_values' is true"),
     ({"max_length": 200}, "'max_length' is 200.*max_length=200"),
     ({"num_beams": 2, "do_sample": True}, "'do_sample' is true.*does not sample"),
     ({"num_beams": 2, "renormalize_logits": True}, "'renormalize_logits' is true"),
@@ -147,3 +169,51 @@ NOTES = [
 def test_what_a_spec_cannot_contain_is_reported(folder, tmp_path, changes, note):
     with pytest.warns(zoo.ZooWarning, match=rf"generation_config\.json: .*{note}"):
         import_and_load(folder("llama", **changes), tmp_path)
+
+
+EXPORTED = [
+    {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1},
+    {"do_sample": False, "temperature": 0.7, "max_length": 77, "min_length": 3},
+    {"num_beams": 4, "length_penalty": 0.8, "early_stopping": True, "no_repeat_ngram_size": 3,
+     "forced_eos_token_id": EOS, "suppress_tokens": [7, 9], "bad_words_ids": [[5]]},
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*max_length")
+@pytest.mark.parametrize("name", ["llama", "gemma3_text", "t5", "bart"])
+@pytest.mark.parametrize("changes", EXPORTED)
+def test_an_export_has_the_imported_generation_config(folder, tmp_path, name, changes):
+    source = folder(name, **changes)
+    ours = import_and_load(source, tmp_path)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    written = json.loads((out / "generation_config.json").read_text())
+    original = json.loads((source / "generation_config.json").read_text())
+    assert original.items() <= written.items()
+    (tmp_path / "again").mkdir()
+    again = import_and_load(out, tmp_path / "again").spec
+    assert all(again.get(key) == ours.spec.get(key) for key in ("sampler", "filters"))
+    assert again["model"] == ours.spec["model"]
+
+
+SET = [
+    {"sampler": {"type": "combined", "samplers": [
+        {"type": "top-k", "k": 4, "temperature": 0.5}, {"type": "min-p", "p": 0.1}]}},
+    {"sampler": {"type": "typical", "mass": 0.8}, "filters": [{"type": "no-repeat-ngram", "n": 2}]},
+    {"sampler": {"type": "beam", "width": 3, "length_penalty": 0.5, "n_best": 2}, "filters": [
+        {"type": "repetition-penalty", "penalty": 1.5},
+        {"type": "suppressed-tokens", "tokens": [EOS], "stop": 6},
+        {"type": "forced-end", "token": EOS}, {"type": "suppressed-tokens", "tokens": [4, 5]}]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sections", SET)
+def test_an_export_has_the_sampler_and_the_filters_of_the_model(folder, tmp_path, sections):
+    ours = import_and_load(folder("llama", temperature=0.3), tmp_path)
+    spec = {**ours.spec, **sections}
+    file = zoo.save(zoo.compose(spec), tmp_path / "new.safetensors")
+    out = zoo.export_model(file, tmp_path / "out", to="llama")
+    (tmp_path / "again").mkdir()
+    again = import_and_load(out, tmp_path / "again").spec
+    resolved = zoo.load_spec(spec).resolve()
+    assert again["sampler"] == resolved["sampler"]
+    assert again.get("filters") == resolved.get("filters")

@@ -57,6 +57,15 @@ def test_classes_have_the_probabilities_of_the_pipeline(tmp_path, changes, multi
         torch.testing.assert_close(found, scores, atol=1e-6, rtol=0)
 
 
+def test_a_head_without_a_table_to_share_does_not_need_one(tmp_path):
+    theirs = head_model("BertForSequenceClassification", BERT, tie_word_embeddings=False)
+    theirs.save_pretrained(tmp_path / "theirs")
+    actual, expected = compare_logits(
+        "bert", import_and_load(tmp_path / "theirs", tmp_path), theirs
+    )
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize("labels", [{0: "score"}, {0: "joy", 1: "fear"}])
 def test_numbers_are_those_of_the_pipeline(tmp_path, labels):
     changes = {"id2label": labels, "label2id": {name: i for i, name in labels.items()}}

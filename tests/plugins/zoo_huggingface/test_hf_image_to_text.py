@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from hf_model_kit import hf_model, import_and_load
+from hf_model_kit import hf_model, import_and_load, suppressed_padding
 from hf_models.vision import GPT2, OCR, SMALL
 from tokenizers import Tokenizer, decoders, models
 
@@ -48,12 +48,10 @@ def test_an_image_file_gives_the_text_of_transformers(name, files, tmp_path):
     answers = zoo.generate(ours, files, max_length=10)
     processor = hf.ViTImageProcessorPil.from_pretrained(tmp_path / "theirs")
     pixels = processor(files, return_tensors="pt")["pixel_values"]
-    pad = ours.pad
     with torch.no_grad():
-        rows = theirs.generate(
-            pixels, max_new_tokens=10, do_sample=False,
-            suppress_tokens=None if pad == ours.eos else [pad],
-        )[:, 1:].tolist()  # fmt: skip
+        options = suppressed_padding(theirs)
+        rows = theirs.generate(pixels, max_new_tokens=10, do_sample=False, **options)
+    rows = rows[:, 1:].tolist()
     expected = [row[: row.index(2)] if 2 in row else row for row in rows]
     assert [ranked[0].tokens for ranked in answers] == expected
     assert answers[0][0].text == " ".join(f"w{token}" for token in expected[0])

@@ -11,7 +11,6 @@ from safetensors import safe_open
 
 import zoo
 
-pytestmark = pytest.mark.filterwarnings("ignore:longrope")  # texts are long enough for it
 IN_GATE, ALL = 1, 40
 RELATIVE = 1e-5
 CASES = [

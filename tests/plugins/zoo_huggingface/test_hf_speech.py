@@ -82,9 +82,11 @@ def test_files_give_the_tokens_of_speech_to_text(options, tmp_path):
         options = {**options, "normalize_means": False, "normalize_vars": False}
     with torch.no_grad():
         (row,) = theirs.generate(
-            features(theirs, waveform, **options), max_new_tokens=9, do_sample=False,
+            features(theirs, waveform, **options),
+            max_new_tokens=9,
+            do_sample=False,
             suppress_tokens=[theirs.config.pad_token_id],
-        )[:, 1:].tolist()  # fmt: skip
+        )[:, 1:].tolist()
     eos = theirs.config.eos_token_id
     assert found.tokens == (row[: row.index(eos)] if eos in row else row)
     zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")

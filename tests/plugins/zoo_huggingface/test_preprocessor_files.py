@@ -31,6 +31,7 @@ PROCESSORS = {
     "ViT": ("vit", PROCESSOR),
     "ViT lanczos": ("vit", PROCESSOR | {"resample": 1}),
     "ViT nearest": ("vit", PROCESSOR | {"resample": 0, "rescale_factor": 1 / 127.5}),
+    "ViT of one size": ("vit", PROCESSOR | {"do_pad": True, "size_divisor": 32}),
     "ViT not rescaled": ("vit", PROCESSOR | {"do_rescale": False}),
     "ViT not normalised": ("vit", PROCESSOR | {"do_normalize": False, "rescale_factor": 0.1}),
     "DeiT": ("deit", {"size": 11, "crop_size": 8}),
@@ -147,6 +148,7 @@ def test_audio_is_normalised_as_in_transformers(tmp_path, normalise):
 )  # fmt: skip
 def test_a_key_that_is_not_supported_is_named(tmp_path, key, value):
     changes = {key: value, "do_center_crop": key == "crop_size"}
+    changes |= {"pad_size": {"height": 9, "width": 9}} if key == "do_pad" else {}
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(PROCESSOR | changes))
     with pytest.warns(zoo.ZooWarning, match=f"'{key}' is .*imported without a preprocessor"):
         assert read_preprocessor(tmp_path, "image") == {}

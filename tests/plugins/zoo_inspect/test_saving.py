@@ -3,9 +3,12 @@
 import html
 
 import pytest
+import torch
+from view_kit import make_view
 
 import zoo
-from zoo_inspect.saving import select_layers
+from zoo_inspect.saving import save_view, select_layers
+from zoo_inspect.view import Axis, LayerView
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,17 @@ def test_other_suffixes_are_rejected(view, tmp_path):
 def test_a_folder_that_does_not_exist_is_named(view, tmp_path):
     with pytest.raises(zoo.ZooError, match=r"cannot be written: there is no folder .*missing"):
         view.save(tmp_path / "missing" / "view.json")
+
+
+@pytest.mark.parametrize("suffix", [".html", ".json", ".svg"])
+def test_half_of_a_surrogate_pair_is_rejected(suffix, tmp_path):
+    axis = Axis("source", ["a", "\ud83d"])
+    view = make_view(LayerView("encoder", "self", torch.full((1, 2, 2), 0.5), axis, axis))
+    with pytest.raises(
+        zoo.ZooError, match=r"'\\ud83d' is half of a surrogate pair, which UTF-8 cannot"
+    ):
+        save_view(view, tmp_path / f"view{suffix}")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_notebook_shows_the_page_in_a_frame(view):

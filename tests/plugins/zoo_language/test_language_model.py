@@ -210,6 +210,19 @@ def test_without_padding_token_0_can_be_generated():
     assert generate_greedy(model, {"prompt": TOKENS[:1]}) == [[0, 0, 0, 0]]
 
 
+def test_without_an_end_token_every_text_has_the_maximum_length():
+    changes = {"embedding": UNPADDED, "bos": None, "eos": None}
+    model = compose(TRANSFORMER | {"output": {"bias": True}}, **changes).eval()
+    with torch.no_grad():
+        model.decoder.output.bias[0] = 100.0  # the token that fills rows after an end
+
+    prompts = torch.tensor([[1, 4, 3], [5, 6, 0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+
+    assert model.batch_schema()["target"].suffix == ()
+    assert generate_greedy(model, {"prompt": prompts, "mask": mask}) == [[0, 0, 0, 0]] * 2
+
+
 def test_masked_prompts_of_different_lengths_continue_as_each_alone():
     torch.manual_seed(1)
     model = compose(TRANSFORMER, embedding=UNPADDED, bos=6, eos=6).eval()

@@ -90,3 +90,47 @@ def test_every_response_has_a_strict_content_policy(server):
         assert headers["referrer-policy"] == "no-referrer"
     refused = server.send("GET", "/")[1]
     assert "content-security-policy" in refused
+
+
+# Cookies of other servers of the machine, of which some are not valid by RFC 6265.
+OTHERS = [
+    "a=1",
+    "a",
+    "=a",
+    "a b=c",
+    "a=b,c",
+    'a={"x": 1}',
+    'a="b',
+    "a[0]=1",
+    "a@b=c",
+    "a=é",
+    "a=b;;",
+    "path=/",
+    "httponly",
+    "$Version=1",
+    "zoo-ui-1=other",
+    "a=b=c",
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_cookies_of_other_servers_do_not_hide_that_of_this_one(server, other):
+    own = f"zoo-ui-{server.port}={server.token}"
+    for cookies in (f"{other}; {own}", f"{own}; {other}", f"{other};{own};{other}"):
+        sent = cookies.encode().decode("latin-1")
+        status, _, content = server.send("POST", "/api/parse", _headers(server, Cookie=sent), PARSE)
+        assert status == 200, (cookies, content)
+
+
+def test_a_cookie_whose_name_or_value_contains_the_own_one_is_refused(server):
+    own = f"zoo-ui-{server.port}={server.token}"
+    for cookies in (f"a={own}", f"{own}a", f"a{own}", own.replace("=", "==")):
+        headers = _headers(server, Cookie=cookies)
+        assert server.send("POST", "/api/parse", headers, PARSE)[0] == 403
+
+
+def test_very_many_cookies_of_other_servers_are_no_error(server):
+    own = f"zoo-ui-{server.port}={server.token}"
+    others = "; ".join(f"name-{number}={'x' * 1000}" for number in range(100))
+    headers = _headers(server, Cookie=f"{others}; {own}")
+    assert server.send("POST", "/api/parse", headers, PARSE)[0] == 200

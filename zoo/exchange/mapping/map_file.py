@@ -226,6 +226,8 @@ class _MapParser:
                 to_fill_value(export) if has_value else None,
                 export == "omit",
                 shape,
+                purpose=blueprint.params.get("purpose", ""),
+                classes=blueprint.params.get("classes", ()),
                 place=self.document.place(key_path),
                 path=format_path(key_path),
             )

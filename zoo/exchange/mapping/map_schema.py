@@ -50,7 +50,12 @@ class EndpointSchema:
 
 
 class DropSchema:
-    """Tensors that may be left unused, and what an export writes for them."""
+    """Tensors that may be left unused, and what an export writes for them.
+
+    A `purpose` says what they are for: the import names them, because an export lacks them. Copies
+    of other tensors and what is computed again have none. `classes` are the classes of the other
+    library that have them, and initialise them where an export does not.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,8 @@ class DropSchema:
         name: str,
         export: Literal["omit"] | FillName | float | None = None,
         shape: Sequence[Annotated[int, Field(ge=0)]] | None = None,
+        purpose: str = "",
+        classes: Sequence[str] = (),
     ) -> None: ...
 
 

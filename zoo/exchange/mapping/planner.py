@@ -94,13 +94,13 @@ class _Planner:
         )
         for fill in self.map.fills:
             self._plan_fill(fill, floating)
-        dropped, constant = self._check_unused_sources()
+        dropped, constant, lost = self._check_unused_sources()
         for name, meta in (self.targets or {}).items():
             if name not in self.filled and name not in self.failed:
                 self._add_problem(f"no rule sets the model's parameter '{name}' {list(meta.shape)}")
         target_dtype = self.dtype if self.targets is None else floating
         jobs = [_set_dtype(job, target_dtype) for job in self.jobs]
-        return TensorPlan(jobs, dropped, unused, constant, self.file_names)
+        return TensorPlan(jobs, dropped, unused, constant, lost, self.file_names)
 
     def _plan_rule(self, rule: Rule) -> bool:
         """Plan a rule for all tensors that it matches; return False if there are none."""
@@ -235,10 +235,11 @@ class _Planner:
         self.failed |= set(names)
         self.problems += [rule.problem(reason) for reason in reasons]
 
-    def _check_unused_sources(self) -> tuple[list[str], dict[str, FillValue]]:
-        """Return the dropped sources and their required values; others are problems."""
+    def _check_unused_sources(self) -> tuple[list[str], dict[str, FillValue], dict[str, str]]:
+        """Return the dropped sources, required values and purposes; others are problems."""
         dropped: list[str] = []
         constant: dict[str, FillValue] = {}
+        lost: dict[str, str] = {}
         for name in self.sources:
             if name in self.used:
                 continue
@@ -249,6 +250,8 @@ class _Planner:
                 dropped.append(self.file_names[name])
                 if drops[0].required_value is not None:
                     constant[name] = drops[0].required_value
+                if drops[0].purpose:
+                    lost[self.file_names[name]] = drops[0].purpose
             elif name in self.unmatched:
                 rule, target = self.unmatched[name]
                 self.problems.append(
@@ -262,7 +265,7 @@ class _Planner:
                 self._add_problem(
                     f"no rule uses '{self.file_names[name]}' {shape}; add a rule or a 'drop' entry"
                 )
-        return dropped, constant
+        return dropped, constant, lost
 
     def _add_problem(self, message: str) -> None:
         self.problems.append(Problem(message, place=Place(self.map.file)))

@@ -143,6 +143,10 @@ class Drop(MapEntry):
     shape: Sequence[int] | None = None
     required_value: FillValue | None = None
     """The value that the tensor must have, because dropping another would lose data."""
+    purpose: str = ""
+    """What the tensors are for; empty for copies of others and what is computed again."""
+    classes: Sequence[str] = ()
+    """Classes of the other library that have the tensors."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class TensorPlan:
     """The places of rules that match no tensor on either side."""
     constant: Mapping[str, FillValue] = field(default_factory=dict)
     """Tensors that may be dropped only if they have this value."""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """What the dropped tensors are for that are not copies, by their names in the file."""
     file_names: Mapping[str, str] = field(default_factory=dict)
     """The names of the sources, as the rules write them, and in the file."""
 

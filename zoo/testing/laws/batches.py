@@ -121,9 +121,8 @@ def _require_padding(model: Model, schema: BatchSchema, examples: list[dict[str,
     if outputs is not None and (outputs.logits == "candidate" or outputs.samples):
         raise NotApplicable("an example depends on the batch or on samples")
     for key, field in schema.items():
-        sides = [dim for dim in (field.dims or ())[1:] if isinstance(dim, str)]
-        if field.dtype == "float" and len(sides) > 1:
-            raise NotApplicable(f"'{key}' is an image, which is resized and not padded")
+        if field.same_size:
+            raise NotApplicable(f"'{key}' has one size in a batch and is not padded")
 
 
 def _check_added_ids(schema: BatchSchema) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 from zoo.attention import Attention
+from zoo.interfaces import Position
 from zoo.registry.blueprint import Blueprint
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
@@ -15,7 +19,11 @@ from zoo.testing.tiny import TinyAlignment, TinyScorer
 def offset(config: Configuration) -> None:
     """Positions computed from an offset equal a slice of those computed from 0."""
     position = config.build()
-    parent_values = config.parent_values()
+    for length in (1, *(switch + 1 for switch in position.switch_lengths)):
+        _offset(position.for_length(length), config.parent_values())
+
+
+def _offset(position: Position, parent_values: Mapping[str, Any]) -> None:
     states = randn(2, 7, parent_values["dim"])
     heads = randn(2, parent_values["heads"], 7, parent_values["head_dim"])
     assert_close(

@@ -132,7 +132,7 @@ def _best_of_chunks(logits: Tensor, search: SearchState, count: int) -> _Chunks:
         *chunks,
         V,
         rows.stride(0),
-        -1 if search.task.pad_ends else search.task.pad,
+        -1 if search.task.selects_pad else search.task.pad,
         COUNT=count,
         BLOCK=block,
         num_warps=4,

@@ -46,7 +46,7 @@ def race_step(logits: Tensor, noise: Tensor, search: SearchState, rule: KeepRule
     rows = rows if rows.stride(-1) == 1 else rows.contiguous()
     block = min(BLOCK, max(triton.next_power_of_2(V), threshold_triton.GROUP.value))
     C = triton.cdiv(V, block)
-    excluded = -1 if search.task.pad_ends else search.task.pad
+    excluded = -1 if search.task.selects_pad else search.task.pad
     new = search.scores.new_empty
     highest, total = (new(B, C, dtype=torch.float32) for _ in range(2))
     row_args = (V, rows.stride(0), excluded)

@@ -115,6 +115,16 @@ def test_filters_do_not_get_the_padding(filter):
 
 
 @pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("length", [7, 9, 10, 11])
+def test_texts_that_pass_a_length_have_other_rotations(length, width):
+    factors = {"short": [1.0] * 16, "long": [3.0] * 16, "original_length": 10, "length": 40}
+    model = make_model({"type": "rotary", "scaling": {"type": "longrope", **factors}})
+    sampler = Beam(width=width) if width > 1 else Greedy()
+    compare(model, length, lambda: make_request(sampler))
+
+
+@pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize("length", [9, 12, 20])
 def test_no_more_positions_than_the_model_has(length):
     model = make_model(learned(length + 5))

@@ -72,7 +72,8 @@ def test_prompts_are_validated_before_the_selection():
 def test_the_end_tokens_are_copied_with_the_other_tensors():
     fast = FastLoop(make_loop(Greedy()))
     inputs = fast._prompt_pass()
-    tensors, (_, task) = inputs._call(_select_first, settings_of(fast.request, fast.prompts))
+    settings = settings_of(fast.request, fast.prompts)
+    tensors, (_, task) = inputs._call(_select_first, settings, fast.prompts.total_length)
     assert tensors["eos_ids"].tolist() == [2, 6]
     assert not task.eos_ids.numel()  # the next pass may overwrite what is not among the tensors
 

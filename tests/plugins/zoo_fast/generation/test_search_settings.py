@@ -1,5 +1,7 @@
 """Settings of searches: what shares captured steps."""
 
+from dataclasses import replace
+
 import torch
 
 import zoo
@@ -22,7 +24,7 @@ def test_components_with_the_same_parameters_share_a_key():
 
 
 def make_settings(sampler, penalty=1.2, eos_ids=(2,)):
-    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), eos_ids, 0, 5)
+    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), eos_ids, 0, 5, False)
     filters = [RepetitionPenalty(penalty=penalty)]
     return settings_of(DecodeRequest(sampler=sampler, max_length=5, filters=filters), prompts)
 
@@ -34,11 +36,12 @@ def test_settings_are_equal_if_all_parameters_are():
     assert settings != make_settings(Beam())
     assert settings != make_settings(Greedy(), penalty=1.3)
     assert settings != make_settings(Greedy(), eos_ids=(2, 3))
+    assert settings != replace(settings, selects_pad=True)
 
 
 def test_settings_keep_neither_the_generator_nor_parts_that_can_change():
     penalty, generator = RepetitionPenalty(penalty=1.2), torch.Generator()
-    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), (2,), 0, 5)
+    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), (2,), 0, 5, False)
     sampler = zoo.accelerate(TopK(k=3))
     request = DecodeRequest(sampler=sampler, max_length=5, filters=[penalty], generator=generator)
     settings = settings_of(request, prompts)
@@ -53,7 +56,7 @@ def test_settings_keep_neither_the_generator_nor_parts_that_can_change():
 def test_a_component_without_a_hash_is_its_own_key():
     sampler = Greedy()
     sampler.extra = []
-    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), (2,), 0, 5)
+    prompts = PromptBatch(torch.ones(1, 1), torch.ones(1, 0), torch.zeros(1), (2,), 0, 5, False)
     settings = settings_of(DecodeRequest(sampler=sampler, max_length=5), prompts)
     assert settings.request.sampler is sampler
     assert settings.components == (sampler,)

@@ -61,7 +61,7 @@ def race(monkeypatch):
 def make_search(rows, vocab, *, eos_ids=(2,)):
     prefix = torch.ones(rows, 1, dtype=torch.long, device=DEVICE)
     forced = torch.zeros(rows, dtype=torch.long, device=DEVICE)
-    prompts = PromptBatch(prefix, prefix[:, :0], forced, eos_ids, PAD, 6)
+    prompts = PromptBatch(prefix, prefix[:, :0], forced, eos_ids, PAD, 6, PAD in eos_ids)
     search = init_search(Temperature(), prompts, vocab)
     return replace(search, scores=torch.full_like(search.scores, -1.5)), prompts
 

@@ -83,7 +83,7 @@ CASES = {
 def make_search(sampler, case, batch=2):
     prefix = torch.ones(batch, 1, dtype=torch.long, device=DEVICE)
     forced = torch.zeros(batch, dtype=torch.long, device=DEVICE)
-    prompts = PromptBatch(prefix, prefix[:, :0], forced, case.eos_ids, 0, 6)
+    prompts = PromptBatch(prefix, prefix[:, :0], forced, case.eos_ids, 0, 6, 0 in case.eos_ids)
     search = init_search(sampler, prompts, case.vocab)
     search.scores[:] = -torch.rand(search.scores.shape, generator=make_generator()).to(DEVICE)
     search.finished[-1, : case.finished] = True

@@ -52,6 +52,20 @@ def test_a_finished_seed_is_not_repeated(path, tmp_path):
         list(run_recipe(changed, output, OPTIONS, [3]))
 
 
+def test_a_damaged_result_is_computed_again(path, tmp_path):
+    recipe, output = read_recipe(path), tmp_path / "out"
+    (before,) = run_recipe(recipe, output, OPTIONS, [3])
+    file = output / "letters" / "seed-3" / "result.json"
+    content = file.read_text()
+    for damaged in (content.replace('"steps": 4', '"steps": 5'), content[:99], ""):
+        file.write_text(damaged)
+        (after,) = run_recipe(recipe, output, OPTIONS, [3])
+        assert [(seed.steps, seed.values) for seed in after.seeds] == [(4, before.seeds[0].values)]
+    record = file.with_suffix(".sha256")
+    record.unlink()  # as in previous versions
+    assert [*run_recipe(recipe, output, OPTIONS, [3])] == [after]
+
+
 def test_an_altered_tokenizer_is_trained_again(path, tmp_path):
     recipe = read_recipe(path)
     train_tokenizers(recipe, tmp_path)
@@ -62,6 +76,9 @@ def test_an_altered_tokenizer_is_trained_again(path, tmp_path):
         files[0].write_bytes(damaged)
         train_tokenizers(recipe, tmp_path)
         assert [file.read_bytes() for file in files] == before
+    files[0].with_suffix(".sha256").write_bytes(b"\xff")
+    train_tokenizers(recipe, tmp_path)
+    assert [file.read_bytes() for file in files] == before
 
 
 class _Stop(Callback):

@@ -70,6 +70,7 @@ def test_frequencies_and_magnitude_are_those_of_transformers(name, part):
 
     scaling = Blueprint.of(cls, **ours)
     position = Rotary(head_dim=head_dim, theta=500.0, part=part, scaling=scaling)
+    position = position.for_length(2048)
 
     frequencies = position.scaling.frequencies(500.0, CPU)
     torch.testing.assert_close(frequencies.float(), expected, rtol=1e-6, atol=0)
@@ -85,8 +86,17 @@ def test_scaled_angles_have_known_values():
     factors = {"short": [1.0], "long": [4.0], "original_length": 2, "length": 16}
     longrope = Rotary(head_dim=2, scaling=Blueprint.of(LongRopeScaling, **factors))
     # m = sqrt(1 + ln 8 / ln 2) = 2
-    rotated = longrope.rotate(states, offset=1).flatten().tolist()
-    assert rotated == pytest.approx([2 * math.cos(0.25), 2 * math.sin(0.25)])
+    for length, angle in ((1, 1.0), (2, 1.0), (3, 0.25), (64, 0.25)):
+        rotated = longrope.for_length(length).rotate(states, offset=1).flatten().tolist()
+        assert rotated == pytest.approx([2 * math.cos(angle), 2 * math.sin(angle)])
+
+
+@pytest.mark.parametrize("length", [2, 16])
+def test_longrope_of_version_1_has_the_same_factors_for_all_texts(length):
+    params = {"short": [1.0], "long": [4.0], "original_length": 2, "length": length}
+    migrated, _ = LongRopeScaling.migrate(1, dict(params), {})
+    factors = [4.0] if length > 2 else [1.0]
+    assert migrated == params | {"short": factors, "long": factors}
 
 
 @pytest.mark.parametrize(
