@@ -13,9 +13,9 @@ import zoo
 import zoo.errors
 import zoo.registry.blueprint
 from zoo.cli.main import app
-from zoo.exchange.mapping import OPERATIONS, read_map
 from zoo.interfaces import KINDS
 from zoo.testing.laws import LAWS
+from zoo_exchange.mapping import OPERATIONS, read_map
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

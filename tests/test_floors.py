@@ -25,7 +25,7 @@ LEVELS = [
     {"zoo.data"},
     {"zoo.generation", "zoo.plotting"},
     {"zoo.artifact", "zoo.heatmap"},
-    {"zoo.exchange"},
+    {"zoo_exchange"},
     {"zoo.hub"},
     {"zoo.evaluation"},
     {"zoo.training"},

@@ -12,14 +12,14 @@ from cost_kit import assert_cheap
 import zoo
 from zoo.data import archive, bounds, files
 from zoo.data.text_lines import TextLines
-from zoo.exchange import array_file
-from zoo.exchange.array_file import read_arrays
 from zoo.plugin import FileBytes, read_audio, read_image
 from zoo.testing.laws.cost import supports_limits
 from zoo_datasets.array_rows import open_arrays, open_idx, read_npz
 from zoo_datasets.arrays import Arrays
 from zoo_datasets.delta_audio import DeltaAudio
 from zoo_datasets.graph_files import read_graph_arrays
+from zoo_exchange import array_file
+from zoo_exchange.array_file import read_arrays
 from zoo_preprocessing.audio import Audio
 from zoo_preprocessing.split_text import EXAMPLE_PIECES, SplitText
 

@@ -19,8 +19,6 @@ from zoo.artifact import save
 from zoo.cli.index.store import write_data
 from zoo.cli.schema import command as write_schema
 from zoo.errors import ZooError
-from zoo.exchange.export_plan import ExportPlan
-from zoo.exchange.mapping import TensorPlan
 from zoo.files import atomic_write
 from zoo.heatmap import Heatmap, save_png
 from zoo.hub.cache import Cache
@@ -30,6 +28,8 @@ from zoo.hub.reference import Reference
 from zoo.hub.tree import RepoFile, save_tree
 from zoo.scaffold import write_plugin
 from zoo.spec.composition import compose
+from zoo_exchange.export_plan import ExportPlan
+from zoo_exchange.mapping import TensorPlan
 from zoo_inspect.page import write_page
 from zoo_word2vec.vector_files import write_vectors
 

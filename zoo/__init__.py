@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         ZooWarning as ZooWarning,
     )
     from zoo.evaluation.evaluating import evaluate as evaluate
-    from zoo.exchange.export_plan import export_model as export_model
     from zoo.generation.embedding import embed as embed
     from zoo.generation.pipeline import generate as generate, stream as stream
     from zoo.generation.prediction import (
@@ -37,13 +36,8 @@ if TYPE_CHECKING:
         predict as predict,
         predict_positions as predict_positions,
     )
-    from zoo.hub.adapter_exchange import (
-        export_adapter as export_adapter,
-        import_adapter as import_adapter,
-    )
     from zoo.hub.adapters import adapt as adapt, save_adapter as save_adapter
     from zoo.hub.base_model import model_spec as model_spec
-    from zoo.hub.importing import import_model as import_model
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
@@ -74,6 +68,12 @@ if TYPE_CHECKING:
     )
     from zoo.training.run import train as train
     from zoo.training.start import start_from as start_from
+    from zoo_exchange.adapter_exchange import (
+        export_adapter as export_adapter,
+        import_adapter as import_adapter,
+    )
+    from zoo_exchange.export_plan import export_model as export_model
+    from zoo_exchange.importing import import_model as import_model
     from zoo_inspect.attending import attend as attend
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 import zoo
 from zoo.cli.main import app
 from zoo.errors import ArtifactError, HubError, RegistryError, ZooError
-from zoo.hub.importing import resolve_source
 from zoo.hub.models import find, read_header
 from zoo.hub.reference import Reference, parse_reference
+from zoo_exchange.importing import resolve_source
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -9,8 +9,8 @@ from hf_models import MODELS, VALUES as OWN_VALUES
 from huggingface_hub.errors import StrictDataclassError
 
 import zoo
-from zoo.exchange.import_plan import plan_import
 from zoo.registry.component_registry import default_registry
+from zoo_exchange.import_plan import plan_import
 from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS
 
 ARCHITECTURES = [name for name, (_, config) in MODELS.items() if name == config.model_type]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from zoo.errors import SpecError
-from zoo.exchange.mapping import plan_tensors, read_map
 from zoo.interfaces.tensors import TensorMeta
+from zoo_exchange.mapping import plan_tensors, read_map
 
 
 def write_map(folder, text):

@@ -10,8 +10,8 @@ import zoo
 from zoo.artifact import load
 from zoo.cli import new_plugin
 from zoo.errors import RegistryError, SpecError, ZooWarning
-from zoo.exchange.import_plan import plan_import
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo_exchange.import_plan import plan_import
 
 # Registers scorer 'additive', decoder 'transformer' and encoder 'transformer'.
 PLUGIN = (

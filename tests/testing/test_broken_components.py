@@ -26,10 +26,11 @@ from broken_scores import BROKEN as BROKEN_SCORES
 from broken_training import BROKEN as BROKEN_TRAINING
 
 from zoo.testing import LawViolation, check
-from zoo.testing.configuration import configurations
-from zoo.testing.importers import ImporterConfiguration
-from zoo.testing.laws import IMPORTER_LAWS, LAWS
-from zoo.testing.run import run_law
+from zoo.testing.configuration import ImporterConfiguration, configurations
+from zoo.testing.laws import LAWS
+from zoo.testing.run import importer_laws, run_law
+
+IMPORTER_LAWS = importer_laws()
 
 BROKEN = [
     *BROKEN_PARTS,

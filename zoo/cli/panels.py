@@ -9,7 +9,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Components and specs": ("list", "show", "check", "schema"),
     "Data": ("tokenizer",),
     "Models": ("compose", "train", "info", "verify", "generate", "predict", "embed", "eval"),
-    "Exchange": ("import", "export", "merge", "catalogue", "pull", "push"),
+    "Exchange": ("merge", "catalogue", "pull", "push"),
     "Plugins": ("plugins", "new-plugin", "test-plugin"),
 }
 COMMAND_NAMES = tuple(name for panel in PANELS.values() for name in panel)

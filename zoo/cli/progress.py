@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
 
+MIN_PROGRESS_BYTES = 100_000_000
+"""Size from which a bar of bytes is shown."""
+
 
 @contextmanager
 def activity(text: str) -> Iterator[None]:
@@ -54,3 +57,17 @@ def task_progress() -> Iterator[Callable[[str, int, int], None] | None]:
             bar.update(tasks[name], completed=done, total=total)  # type: ignore[arg-type]
 
         yield update
+
+
+@contextmanager
+def byte_progress(total: int, text: str) -> Iterator[Callable[[int], None] | None]:
+    """Show a progress bar on standard error, with a text, for many bytes."""
+    if total < MIN_PROGRESS_BYTES or not shows_progress():
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(text), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.advance(task, done)

@@ -93,9 +93,10 @@ def _find_subjects(name: str) -> tuple[list[type[Component] | Importer], list[st
 def _check_laws(names: list[str], subjects: list[type[Component] | Importer]) -> None:
     """Raise ZooError if a name is not that of a law of the components."""
     from zoo.errors import ZooError, suggest
-    from zoo.testing.laws import IMPORTER_LAWS, LAWS
+    from zoo.testing.laws import LAWS
+    from zoo.testing.run import importer_laws
 
-    of_kinds = [LAWS[each.kind] if isinstance(each, type) else IMPORTER_LAWS for each in subjects]
+    of_kinds = [LAWS[each.kind] if isinstance(each, type) else importer_laws() for each in subjects]
     known = sorted({law.name for laws in of_kinds for law in laws})
     for name in names:
         if name not in known:

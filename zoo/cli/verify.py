@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from zoo.cli.completion import complete_device
-from zoo.cli.exchange_options import progress_bar
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.progress import byte_progress
 from zoo.cli.run_options import BaseOption
 from zoo.errors import one_line
 
@@ -34,7 +34,7 @@ def command(
     from zoo.hub.models import base_source, find
 
     path = find(model)
-    with progress_bar(_total_bytes(path), "hashing") as progress:
+    with byte_progress(_total_bytes(path), "hashing") as progress:
         found = verify(path, device=device, progress=progress, base=base_source(base))
     if as_json:
         print_json(found.as_json())

@@ -23,15 +23,13 @@ from zoo.errors import ArtifactError, HubError, RegistryError, ZooWarning
 from zoo.files import hash_file
 from zoo.hub.catalogue import Catalogue, Weights, load_catalogue
 from zoo.hub.checkout import Checkout, Options
-from zoo.hub.imported import (
-    import_folder,
-    import_repository,
+from zoo.hub.lock_file import LOCK_FILE, Pin, read_lock, write_pin
+from zoo.hub.other_library import (
+    folder_importer,
     is_importable,
     is_importable_folder,
     is_imported,
 )
-from zoo.hub.importing import list_source_files
-from zoo.hub.lock_file import LOCK_FILE, Pin, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
 from zoo.hub.shipped import ShippedFile, find_shipped, is_shipped
 from zoo.hub.weight_files import fetch_model, list_weight_files, model_path, remote_file
@@ -208,8 +206,9 @@ def pull(
     checkout = Checkout(reference, options, pin)
     try:
         if is_importable(checkout):
-            file_names = list_source_files(checkout)
-            path = import_repository(checkout)
+            importer = folder_importer(None, reference)
+            file_names = importer.list_source_files(checkout)
+            path: Path = importer.import_repository(checkout)
         else:
             file_names = fetch_model(checkout)
             path = model_path(checkout.folder)
@@ -272,12 +271,13 @@ def _download(
     """Return the path of a model file; download a repository, import a model of another library."""
     if isinstance(found, Path):
         if is_importable_folder(found):
-            return import_folder(found, registry, skip_hash_check=skip_hash_check)
+            importer = folder_importer(registry, found)
+            return Path(importer.import_folder(found, registry, skip_hash_check=skip_hash_check))
         return found
     if isinstance(found, ShippedFile):
         return found.path
     if is_importable(found):
-        return import_repository(found, registry)
+        return Path(folder_importer(registry, found.repo).import_repository(found, registry))
     fetch_model(found)
     return model_path(found.folder)
 

@@ -257,6 +257,21 @@ def _add_catalogue(plugin: Plugin, item: Any) -> None:
         plugin.errors.append(f"zoo_catalogues returned {short_repr(item)}, which is not a file")
 
 
+def _add_folder_importer(plugin: Plugin, item: Any) -> None:
+    _add_module(plugin, plugin.folder_importers, "zoo_folder_importers", item)
+
+
+def _add_importer_laws(plugin: Plugin, item: Any) -> None:
+    _add_module(plugin, plugin.importer_laws, "zoo_importer_laws", item)
+
+
+def _add_module(plugin: Plugin, modules: list[str], hook: str, item: Any) -> None:
+    if isinstance(item, str) and all(part.isidentifier() for part in item.split(".")):
+        modules.append(item)
+    else:
+        plugin.errors.append(f"{hook} returned {short_repr(item)}, which is not a module's name")
+
+
 def _add_command(plugin: Plugin, item: Any) -> None:
     problem = (
         item.validate()
@@ -273,6 +288,8 @@ _HOOK_HANDLERS: dict[str, tuple[str, Callable[[Plugin, Any], None]]] = {
     "zoo_components": ("classes", _add_component),
     "zoo_importers": ("importers", _add_importer),
     "zoo_catalogues": ("paths", _add_catalogue),
+    "zoo_folder_importers": ("names of modules", _add_folder_importer),
+    "zoo_importer_laws": ("names of modules", _add_importer_laws),
     "zoo_commands": ("commands", _add_command),
 }
 

@@ -40,6 +40,20 @@ def zoo_catalogues() -> Sequence[str | os.PathLike[str]]:  # type: ignore[empty-
 
 
 @hookspec
+def zoo_folder_importers() -> Sequence[str]:  # type: ignore[empty-body]
+    """Return names of modules that import folders and repositories of other libraries.
+
+    A module is imported when a model is loaded from such a folder. It has the functions
+    ``import_folder``, ``import_repository`` and ``list_source_files`` of ``zoo_exchange.imported``.
+    """
+
+
+@hookspec
+def zoo_importer_laws() -> Sequence[str]:  # type: ignore[empty-body]
+    """Return names of modules with laws of importers, in a variable ``LAWS``."""
+
+
+@hookspec
 def zoo_commands() -> Sequence[Command]:  # type: ignore[empty-body]
     """Return the commands that this plugin adds to ``zoo``.
 

@@ -34,6 +34,8 @@ class Plugin:
     recipes: list[PluginFile] = field(default_factory=list)
     importers: list[Importer] = field(default_factory=list)
     catalogues: list[Path] = field(default_factory=list)
+    folder_importers: list[str] = field(default_factory=list)
+    importer_laws: list[str] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)

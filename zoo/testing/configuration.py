@@ -13,6 +13,7 @@ from torch import nn
 
 from zoo.errors import SpecError, WidthConflict
 from zoo.interfaces import KINDS, Component, Embedding, Preprocessor
+from zoo.interfaces.importer import Importer
 from zoo.interfaces.signature import Parameter, parameters
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -190,3 +191,16 @@ def _literal_values(annotation: Any) -> tuple[Any, ...]:
     if origin in (Union, types.UnionType):
         return tuple(value for argument in arguments for value in _literal_values(argument))
     return ()
+
+
+@dataclass(frozen=True)
+class ImporterConfiguration:
+    """An importer, for laws; the counterpart of a `Configuration` of a component."""
+
+    importer: Importer
+    kind: str = "importer"
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.importer.name

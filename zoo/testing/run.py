@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,9 @@ from zoo.interfaces import Acceleration, Component
 from zoo.interfaces.importer import Importer
 from zoo.registry.component_registry import default_registry
 from zoo.registry.discovery import validate_component
-from zoo.testing.configuration import Configuration, configurations
-from zoo.testing.importers import ImporterConfiguration
+from zoo.testing.configuration import Configuration, ImporterConfiguration, configurations
 from zoo.testing.law import Law, LawViolation, NotApplicable, Outcome
-from zoo.testing.laws import IMPORTER_LAWS, LAWS
+from zoo.testing.laws import LAWS
 
 
 def check(component: type[Component] | Importer, **params: Any) -> list[Outcome]:
@@ -49,7 +49,7 @@ def run_laws(
         params: the only configuration to test.
     """
     if isinstance(component, Importer):
-        for law in IMPORTER_LAWS:
+        for law in importer_laws():
             if not only or law.name in only:
                 yield run_law(law, ImporterConfiguration(component))
         return
@@ -67,6 +67,12 @@ def run_laws(
         for law in laws_for(component, index):
             if not only or law.name in only:
                 yield run_law(law, config)
+
+
+def importer_laws() -> list[Law]:
+    """Return the laws of importers, which a plugin provides."""
+    modules = (name for plugin in default_registry().plugins for name in plugin.importer_laws)
+    return [law for name in modules for law in importlib.import_module(name).LAWS]
 
 
 def laws_for(component: type[Component], index: int) -> list[Law]:
@@ -132,7 +138,7 @@ class Case:
 def cases(*, plugin: str | None = None) -> list[Case]:
     """Return all laws for all registered components and importers, or for those of one plugin.
 
-    ``@pytest.mark.parametrize("case", zoo.testing.run(plugin="mine"), ids=str)``
+    ``@pytest.mark.parametrize("case", zoo.testing.cases(plugin="mine"), ids=str)``
     """
     registry = default_registry()
     selected = [entry for entry in registry.components() if plugin in (None, entry.plugin)]
@@ -144,7 +150,7 @@ def cases(*, plugin: str | None = None) -> list[Case]:
         )
     found = [case for entry in selected for case in component_cases(entry.cls)]
     configs = [ImporterConfiguration(importer) for importer in importers]
-    return found + [Case(config, law) for config in configs for law in IMPORTER_LAWS]
+    return found + [Case(config, law) for config in configs for law in importer_laws()]
 
 
 def component_cases(component: type[Component]) -> Iterator[Case]:

@@ -18,7 +18,7 @@ from hf_switch_kit import (
     switches,
 )
 
-from zoo.exchange.import_plan import plan_import
+from zoo_exchange.import_plan import plan_import
 from zoo_huggingface.config_fields import REQUIRED
 from zoo_huggingface.config_keys import OLDER_DEFAULTS, UNREAD_KEYS, UNREAD_VALUES, read_defaults
 

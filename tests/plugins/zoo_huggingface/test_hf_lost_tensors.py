@@ -9,8 +9,8 @@ from hf_model_kit import compare_logits, import_and_load, randomize
 from hf_models import MODELS
 from hf_switch_kit import ARCHITECTURES, IMPORTERS
 
-from zoo.exchange.export_plan import plan_export
-from zoo.exchange.import_plan import plan_import
+from zoo_exchange.export_plan import plan_export
+from zoo_exchange.import_plan import plan_import
 
 IN_EACH_RUN = ("bert", "vit", "wav2vec2")
 """Architectures with heads that are left out; the others are compared with -m slow."""

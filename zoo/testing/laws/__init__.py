@@ -13,7 +13,6 @@ from zoo.testing.laws import (
     embedding,
     encoder,
     filter,
-    importer,
     initialiser,
     metric,
     model,
@@ -53,5 +52,3 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "adapter": adapter,
     }.items()
 }
-
-IMPORTER_LAWS: tuple[Law, ...] = importer.LAWS

@@ -1,1 +1,0 @@
-"""Import and export of other libraries' weights, through maps between tensor names."""
