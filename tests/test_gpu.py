@@ -8,7 +8,7 @@ import torch
 
 import zoo
 from zoo.registry.component_registry import default_registry
-from zoo.testing import run as cases
+from zoo.testing import cases
 
 pytestmark = [
     pytest.mark.gpu,

@@ -3,7 +3,7 @@
 import pytest
 
 from zoo.registry.component_registry import default_registry
-from zoo.testing import run as cases
+from zoo.testing import cases
 
 CASES = cases()
 

@@ -27,7 +27,7 @@ def is_one_input(inputs: Any) -> bool:
 
 def as_inputs(inputs: Any) -> Sequence[Any]:
     """Return the inputs; one input as a list of it."""
-    return [inputs] if is_one_input(inputs) else inputs  # type: ignore[no-any-return]
+    return [inputs] if is_one_input(inputs) else inputs
 
 
 def to_list(inputs: Any) -> list[Any]:

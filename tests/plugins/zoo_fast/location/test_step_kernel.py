@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.testing import run as cases
+from zoo.testing import cases
 from zoo_fast.location.step_kernel import LocationTriton
 from zoo_location.location import Location
 
