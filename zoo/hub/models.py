@@ -206,7 +206,7 @@ def pull(
     checkout = Checkout(reference, options, pin)
     try:
         if is_importable(checkout):
-            importer = folder_importer(None, reference)
+            importer = folder_importer(reference)
             file_names = importer.list_source_files(checkout)
             path: Path = importer.import_repository(checkout)
         else:
@@ -271,13 +271,13 @@ def _download(
     """Return the path of a model file; download a repository, import a model of another library."""
     if isinstance(found, Path):
         if is_importable_folder(found):
-            importer = folder_importer(registry, found)
+            importer = folder_importer(found)
             return Path(importer.import_folder(found, registry, skip_hash_check=skip_hash_check))
         return found
     if isinstance(found, ShippedFile):
         return found.path
     if is_importable(found):
-        return Path(folder_importer(registry, found.repo).import_repository(found, registry))
+        return Path(folder_importer(found.repo).import_repository(found, registry))
     fetch_model(found)
     return model_path(found.folder)
 

@@ -1,4 +1,4 @@
-"""Models of other libraries: which folders and repositories contain one, and which plugin imports it."""
+"""Models of other libraries: the folders and repositories that contain one, and who imports it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from zoo.errors import ZooError, truncate
 from zoo.files import check_regular, os_error_message
 from zoo.hub.checkout import CONFIG, Checkout
 from zoo.hub.weight_files import list_weight_files, remote_file
-from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.registry.component_registry import default_registry
 
 MAX_CONFIG = 10_000_000
 MAX_VALUES = 4 * MAX_TENSORS
 """Maximum size of a JSON file in bytes and in values."""
 
 
-def folder_importer(registry: ComponentRegistry | None, source: object) -> Any:
+def folder_importer(source: object) -> Any:
     """Return the module of a plugin that imports models of other libraries.
 
     Args:
         source: the folder or repository, for the error if there is none.
     """
-    for plugin in (registry or default_registry()).plugins:
+    for plugin in default_registry().plugins:
         for module in plugin.folder_importers:
             return importlib.import_module(module)
     raise ZooError(
