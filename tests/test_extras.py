@@ -72,7 +72,8 @@ def _provides(extra: str, named: str) -> bool:
     if "weights" in (extra, named):
         return False
     try:
-        return closure(requirements([named])).keys() <= closure(requirements([extra])).keys()
+        needed = closure(requirements([named])).keys()
+        return needed <= closure(requirements([extra] if extra else [])).keys()
     except NotInstalled:
         return False
 

@@ -29,6 +29,7 @@ FAILURES = {
     "verify": "verify none.safetensors",
     "generate": "generate none.safetensors x",
     "predict": "predict none.safetensors x",
+    "embed": "embed none.safetensors x",
     "attend": "attend none.safetensors x",
     "eval": "eval none.safetensors",
     "import": "import none -o m.safetensors",

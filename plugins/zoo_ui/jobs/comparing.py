@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import zoo
-from zoo.errors import MissingExtra, ZooError, ZooWarning
+from zoo.errors import ZooError, ZooWarning
 from zoo.evaluation.datasets import find_dataset
 from zoo.interfaces import Dataset, Entry, Preprocessor
 from zoo.registry.component_registry import default_registry
@@ -35,17 +35,21 @@ def starters(session: dict[str, Any], *, data: Any) -> list[dict[str, Any]]:
 
 
 def find_starters(data: Any, entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Return the starters with some datasets; those whose libraries are missing are left out."""
+    """Return the starters with some datasets.
+
+    Nobody has chosen one of them, so one whose library is missing or does not work is left out; the
+    laws of datasets report why.
+    """
     found = []
     for entry in entries:
         assert issubclass(entry.cls, Dataset)
         try:
             settings = {"type": entry.name, **_example_settings(entry.cls)}
-            if "data" in settings:  # a part of another dataset
-                continue
-            sections = next(_passing(data, settings), None)
-        except MissingExtra:
+        except Exception:
             continue
+        if "data" in settings:  # a part of another dataset
+            continue
+        sections = next(_passing(data, settings), None)
         if sections is not None:
             found.append({"dataset": entry.name, "summary": entry.summary, "sections": sections})
     return found
@@ -53,7 +57,8 @@ def find_starters(data: Any, entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 def _example_settings(cls: type[Dataset]) -> dict[str, Any]:
     """Return parameters of a dataset; files have their names without a folder."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         settings: dict[str, Any] = _without_folder(cls.write_example(Path(folder)), folder)
     return settings
 
