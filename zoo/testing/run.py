@@ -138,7 +138,7 @@ class Case:
 def cases(*, plugin: str | None = None) -> list[Case]:
     """Return all laws for all registered components and importers, or for those of one plugin.
 
-    ``@pytest.mark.parametrize("case", zoo.testing.cases(plugin="mine"), ids=str)``
+    ``@pytest.mark.parametrize("case", zoo.testing.run(plugin="mine"), ids=str)``
     """
     registry = default_registry()
     selected = [entry for entry in registry.components() if plugin in (None, entry.plugin)]
