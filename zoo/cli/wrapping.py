@@ -1,4 +1,4 @@
-"""What all commands share: errors of streams, and the options ``--verbose`` and ``--quiet``."""
+"""What all commands share: options, errors of streams, suggestions, import of those of plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generation of the predictions of a batch."""
+"""The predictions of a batch and their references, as metrics take them, also generated ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a run: one JSON object per line, and trackers."""
+"""The log of a run: one JSON object per line, trackers, and a plot."""
 
 from __future__ import annotations
 
