@@ -84,7 +84,10 @@ def test_accepted_fields_and_preprocessors_train_the_model(name):
             continue
         rng = np.random.default_rng(0)
         columns = {
-            key: [field_value(field, schema[key], size, rng) for size in (2, 3, 2)]
+            key: [
+                field_value(field, schema[key], size, rng)
+                for size in ((3, 3, 3) if schema[key].same_size else (2, 3, 2))
+            ]
             for key, (field, _) in chosen.items()
         }
         fields = {key: field for key, (field, _) in chosen.items()}

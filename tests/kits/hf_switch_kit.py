@@ -96,7 +96,8 @@ def ignored(importer):
 
 def rejection(name, key, value):
     """Return the message of the error that a changed config raises, or None."""
-    config = MODELS[name][1].to_dict() | {key: value, "architectures": None}
+    cls, config = MODELS[name]
+    config = config.to_dict() | {key: value, "architectures": [cls.__name__]}
     config = {k: v for k, v in config.items() if k not in DERIVED.get(key, ())}
     if key == "feed_forward_proj":
         config |= {"dense_act_fn": None, "is_gated_act": value.startswith("gated-")}
