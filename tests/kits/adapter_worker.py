@@ -8,7 +8,7 @@ from plot_kit import write_empty
 from training_kit import make_spec
 
 import zoo
-from zoo.training import run_log as plot
+from zoo.training import run_log
 
 
 def main():
@@ -21,5 +21,5 @@ def main():
     zoo.train(spec, output=output / "fsdp", device="cpu", parallel="fsdp")
 
 
-plot.write_png = write_empty
+run_log.write_png = write_empty
 main()

@@ -7,9 +7,9 @@ from pathlib import Path
 from plot_kit import write_empty
 
 import zoo
-from zoo.training import plot
+from zoo.training import run_log
 
-plot.write_png = write_empty
+run_log.write_png = write_empty
 runs, output = map(Path, sys.argv[1:])
 for run in json.loads(runs.read_text()):
     for steps in run["steps"]:

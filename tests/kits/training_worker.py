@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor
 from training_kit import make_spec
 
 import zoo
-from zoo.training import run_log as plot
+from zoo.training import run_log
 from zoo.training.callback import Callback
 from zoo.training.setup import Setup
 
@@ -80,5 +80,5 @@ def main():
     train(steps, "killed", "ddp", callbacks=[KillProcess()])
 
 
-plot.write_png = write_empty
+run_log.write_png = write_empty
 main()
