@@ -46,6 +46,11 @@ def pytest_addoption(parser):
     case_sample.add_option(parser)
 
 
+def pytest_configure(config):
+    if config.getoption("--record-costly") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(case_sample.CostlyTests())
+
+
 @pytest.hookimpl(trylast=True)  # after tests are deselected by marks
 def pytest_collection_modifyitems(config, items):
     case_sample.sample(config, items)

@@ -1,6 +1,7 @@
-"""``--cases sample``: a quarter of the cases of parametrized tests, another for each commit.
+"""``--cases sample``: a quarter of costly tests and of many cases, another for each commit.
 
-All cases run nightly, and where a change touches the test or the file that it mirrors.
+All run nightly, and where a change touches the test or the file that it mirrors. Costly tests are
+those that took a second and more when ``--record-costly`` wrote `COSTLY`.
 """
 
 import os
@@ -10,6 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+COSTLY = Path(__file__).parents[1] / "costly_tests.txt"
+MIN_SECONDS = 1.0
 MIN_CASES = 8
 PARTS = 4
 BASE = "ZOO_TEST_BASE"
@@ -23,8 +26,13 @@ def add_option(parser):
         "--cases",
         choices=("all", "sample"),
         default="all",
-        help=f"sample: of tests with {MIN_CASES} and more cases run 1 / {PARTS}, another one for "
-        "each commit; all cases of tests that the change touches",
+        help=f"sample: of tests with {MIN_CASES} and more cases, and of costly tests, run "
+        f"1 / {PARTS}, another one for each commit; all cases of tests that the change touches",
+    )
+    parser.addoption(
+        "--record-costly",
+        action="store_true",
+        help=f"write the tests that take {MIN_SECONDS:g} s and more to tests/costly_tests.txt",
     )
 
 
@@ -36,11 +44,17 @@ def sample(config, items):
     functions = defaultdict(list)
     for item in items:
         functions[item.nodeid.partition("[")[0]].append(item)
-    kept, dropped = [], []
+    listed = set(COSTLY.read_text(encoding="utf-8").splitlines())
+    kept, costly = [], []
     for name, cases in functions.items():
-        is_whole = len(cases) < MIN_CASES or name.partition("::")[0] in touched
-        kept += cases if is_whole else choose(cases, rotation)
-    chosen = {id(item) for item in kept}
+        if name.partition("::")[0] in touched:
+            kept += cases
+        elif len(cases) >= MIN_CASES:
+            kept += choose(cases, rotation)
+        else:
+            costly += [item for item in cases if item.nodeid in listed]
+            kept += [item for item in cases if item.nodeid not in listed]
+    chosen = {id(item) for item in (*kept, *choose(costly, rotation))}
     dropped = [item for item in items if id(item) not in chosen]
     items[:] = [item for item in items if id(item) in chosen]
     config.hook.pytest_deselected(items=dropped)
@@ -53,6 +67,20 @@ def choose(cases, rotation):
     """
     shuffled = sorted(cases, key=lambda item: (zlib.crc32(item.nodeid.encode()), item.nodeid))
     return shuffled[rotation % PARTS :: PARTS]
+
+
+class CostlyTests:
+    """Writes the tests that took long; a plugin of the process that collects reports."""
+
+    def __init__(self):
+        self.seconds = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self):
+        names = sorted(name for name, seconds in self.seconds.items() if seconds >= MIN_SECONDS)
+        COSTLY.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
 def mirrors(test, changed):
