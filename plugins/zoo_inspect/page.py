@@ -21,7 +21,6 @@ from torch import Tensor
 from zoo.about import version
 from zoo.errors import ZooError
 from zoo.files import atomic_write, os_error_message
-from zoo_inspect.compaction import compact_script, compact_style
 from zoo_inspect.mathml import to_mathml
 from zoo_inspect.quantised import MAX_ERROR, QUANTUM, Quantised, decode, encode
 from zoo_inspect.stored import FORMAT, StoredFile, decode_value, from_json, to_json
@@ -44,10 +43,7 @@ def page_text(view: View) -> str:
 
 
 def _fill_template(model: str, data: str) -> str:
-    style, script = (
-        compact_style(read_asset("page.css")),
-        compact_script(read_asset("page.js") + _START),
-    )
+    style, script = read_asset("page.css"), read_asset("page.js") + _START
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
