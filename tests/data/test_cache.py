@@ -76,6 +76,16 @@ def test_a_missing_file_and_a_folder_instead_of_a_file_are_damage(folder):
     assert read_entry(NAME) is None
 
 
+@pytest.mark.parametrize("name", ["a", "meta.json"])
+def test_a_folder_instead_of_a_file_is_replaced(folder, name):
+    write_entry(NAME, _write)
+    (folder / NAME / name).unlink()
+    (folder / NAME / name / "inner").mkdir(parents=True)
+    assert write_entry(NAME, _write).description == {"count": 2}
+    assert (folder / NAME / "a").read_bytes() == b"first"
+    assert read_entry(NAME).description == {"count": 2}
+
+
 def test_a_damaged_decompressed_file_is_not_read(folder, tmp_path):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(CONTENT))

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -148,16 +149,24 @@ def _remove_unfinished(own: Path) -> None:
 
 def _write_files(folder: Path, staging: Path, write: Write) -> Mapping[str, Any]:
     """Write the files, and last the description that makes the folder valid."""
+    _remove_folder(folder / _META)
     (folder / _META).unlink(missing_ok=True)
     description = write(staging)
     files = {path.name: hash_file(path) for path in sorted(staging.iterdir())}
     for file in files:
         fsync_path(staging / file)
+        _remove_folder(folder / file)
         replace_file(staging / file, folder / file)
     meta = {"description": dict(description), "files": files}
     with atomic_write(folder / _META) as temporary:
         temporary.write_text(json.dumps(meta | {"digest": _digest(meta)}), encoding="utf-8")
     return description
+
+
+def _remove_folder(path: Path) -> None:
+    """Remove a folder in the place of a file of a damaged entry."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
 
 
 def _write_temporary(write: Write) -> CacheEntry:
