@@ -29,7 +29,7 @@ from zoo_exchange.mapping import Originals, TensorJob, TensorPlan, plan_tensors,
 from zoo_exchange.mapping.fill_value import filled_tensor
 from zoo_exchange.source_files import find_weight_files
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("zoo.exchange")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from zoo_exchange.import_plan import find_importer, plan_import
 from zoo_exchange.importing import fetch_source, list_source_files as list_source_files
 from zoo_exchange.source_files import read_config
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("zoo.exchange")
 
 _SOURCE_SUFFIXES = (".py", ".yaml", ".json")
 

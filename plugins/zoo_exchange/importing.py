@@ -15,7 +15,7 @@ from zoo.hub.weight_files import list_weight_files
 from zoo_exchange.check_result import TOLERANCE
 from zoo_exchange.import_plan import ImportPlan, check_import, plan_import
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("zoo.exchange")
 
 _FILES = ("*.json", "*.txt", "*.model", "*.jinja", "[0-9]_*/config.json")
 """The files of a repository that importers read, without its weights."""

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 import zoo
+from zoo.cli import progress
 from zoo.cli.main import app
-from zoo_exchange import exchange_options
 from zoo_exchange.import_plan import plan_import
 
 SPEC = """\
@@ -238,7 +238,7 @@ def test_a_tokenizer_is_stored_in_the_model(folder):
 
 
 def test_a_large_file_shows_progress_on_standard_error(folder, monkeypatch):
-    monkeypatch.setattr(exchange_options, "MIN_PROGRESS_BYTES", 1)
+    monkeypatch.setattr(progress, "MIN_PROGRESS_BYTES", 1)
     result = CliRunner().invoke(app, IMPORT.split())
     assert result.exit_code == 0
     assert result.stdout.startswith("model.safetensors: 12 tensors, ")

@@ -131,7 +131,7 @@ def test_an_old_ending_beside_the_new_one_is_reported(write, other):
 
 
 def test_the_example_in_the_documentation_with_and_without_its_prefix(tmp_path):
-    text = (Path(__file__).parents[2] / "docs" / "maps.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "maps.md").read_text(encoding="utf-8")
     (tmp_path / "map.yaml").write_text(re.search(r"# Maps.*?```yaml\n(.*?)```", text, re.S)[1])
     spec = {"model": {"decoder": {"attention": {"heads": 1}}}}
     tensor_map = read_map(tmp_path / "map.yaml", spec=spec)
