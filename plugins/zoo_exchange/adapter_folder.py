@@ -14,8 +14,8 @@ from torch import Tensor
 from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.errors import ArtifactError, ZooError, truncate
 from zoo.files import os_error_message, staging_dir
+from zoo.hub.other_library import read_json
 from zoo.interfaces.tensors import TensorMeta, TensorReader
-from zoo_exchange.source_files import read_json
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
