@@ -291,6 +291,16 @@ def test_paragraphs_of_help_are_wrapped_to_the_terminal():
     assert wrap_command(command).__doc__ == "Do this.\n\nA paragraph of two lines.\n\n- an entry"
 
 
+def test_a_command_that_uses_a_missing_plugin_names_it():
+    from zoo.cli.wrapping import wrap_command
+
+    def command() -> None:
+        import zoo_missing.part  # noqa: F401
+
+    with pytest.raises(zoo.ZooError, match="needs the plugin 'zoo_missing', which is missing"):
+        wrap_command(command)(verbose=False, quiet=False)
+
+
 def test_entries_of_a_docstring_are_wrapped():
     from zoo.cli.show import _wrap_docstring
 

@@ -46,6 +46,11 @@ def wrap_command(function: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt as stop:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(getattr(stop, "exit_code", INTERRUPTED)) from None
+        except ModuleNotFoundError as error:  # a plugin that uses another one, such as `zoo demo`
+            plugin = (error.name or "").partition(".")[0]
+            if not plugin.startswith("zoo_"):
+                raise
+            raise ZooError(f"the command needs the plugin '{plugin}', which is missing") from None
         except BrokenPipeError:  # the reader has closed the pipe, as `head` does
             _discard_output()
             raise typer.Exit(0) from None
